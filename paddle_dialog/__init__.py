@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from paddle_dialog.mkl import choose_path
+from paddle_dialog.device import choose_path
 
 if TYPE_CHECKING:
     from paddle_dialog.config.schema import ExperimentConfig

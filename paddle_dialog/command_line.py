@@ -148,9 +148,6 @@ def run_tool(
 ) -> int:
     """Parse the command line, run a tool, and turn errors into its exit status.
 
-    Args:
-        words: the command line, by default that of the process.
-
     Returns:
         0 done, 2 bad input (one plain line on stderr), 130 interrupted, 1 internal error (with traceback).
     """
@@ -248,11 +245,7 @@ def _report_fault() -> int:
 
 
 def how_to_install(module: str) -> str:
-    """Return one sentence for a module that cannot be found.
-
-    Args:
-        module: its name as an import gives it, e.g. `paddle.nn`.
-    """
+    """Return one sentence for a module that cannot be found."""
     package = module.partition(".")[0]
     extra = next((extra for extra, packages in PACKAGES.items() if package in packages), "train")
     if not extra:
@@ -276,11 +269,7 @@ def checked_text(text: str) -> str:
 
 
 def typed_lines(hint: str) -> Iterator[str | None]:
-    """Iterate over the lines typed on a terminal until Ctrl-D; None for one that is not text.
-
-    Args:
-        hint: shown at the beginning, on stderr.
-    """
+    """Iterate over the lines typed on a terminal until Ctrl-D; None for one that is not text."""
     with contextlib.suppress(ImportError):
         import readline  # noqa: F401  (lets the user edit the line)
     note(hint)
@@ -296,11 +285,7 @@ def typed_lines(hint: str) -> Iterator[str | None]:
 
 
 def piped_lines() -> Iterator[tuple[int, str | None]]:
-    """Iterate over the lines of standard input as UTF-8, whatever the locale; None for one that is not.
-
-    Yields:
-        (number from 1, line without its end)
-    """
+    """Iterate over the numbered lines of standard input as UTF-8, whatever the locale; None for one that is not."""
     stdin = getattr(sys.stdin, "buffer", None) or io.BytesIO()
     for number, raw in enumerate(iter(lambda: stdin.readline(LONGEST_LINE + 1), b""), start=1):
         if len(raw) > LONGEST_LINE:

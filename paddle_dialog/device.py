@@ -1,24 +1,35 @@
-"""The device that a user names on the command line."""
+"""The device that a user names on the command line, and the instruction set of MKL on AMD processors.
+
+Paddle's CPU build brings an old MKL that takes a slow path on processors not made by Intel: on a fifth-generation
+EPYC its products took three to six times as long as needed (docs/speed.md). An environment variable chooses
+the path; MKL reads it at the first product.
+"""
 
 from __future__ import annotations
 
 import os
+import platform
 import re
 import sys
+from importlib.util import find_spec
 from pathlib import Path
 
 from paddle_dialog.errors import UserError
 
+VARIABLE = "MKL_DEBUG_CPU_TYPE"
+AVX2, AVX512 = "5", "7"
+AVX2_FLAGS = {"avx2", "fma"}
+AVX512_FLAGS = {"avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl"}  # those of Skylake-SP
+CPU_INFO = Path("/proc/cpuinfo")
+LIBRARY = Path("libs", "libmklml_intel.so")  # in Paddle's package
+
 
 def select_device(name: str) -> str:
-    """Make a device Paddle's current one.
+    """Make a device Paddle's current one; return it as Paddle writes it: `cpu` or `gpu:N`.
 
     Args:
         name: `cpu`, `gpu` (the first one), `gpu:N` (counted from 0), or `auto`: the first GPU if there is
             one, else the CPU. Under `paddle.distributed.launch` the first GPU is the one given to this process.
-
-    Returns:
-        What was chosen, as Paddle writes it: `cpu` or `gpu:N`.
     """
     match = re.fullmatch(r"auto|cpu|gpu(?::(\d+))?", name, flags=re.ASCII)
     if match is None:
@@ -56,3 +67,51 @@ def _gpu_build_installed() -> bool:
     """Return whether the package of Paddle's GPU build is installed; `importlib.metadata` takes 30 ms for that."""
     folders = (Path(folder) for folder in sys.path)
     return any(next(folder.glob("paddlepaddle_gpu-*.dist-info"), None) is not None for folder in folders)
+
+
+def choose_path() -> None:
+    """Choose MKL's fast path in the environment, where MKL would not take it by itself.
+
+    That is on AMD x86-64 processors with AVX2, under Linux, with the MKL that Paddle brings. A value that the user
+    has set stays. Child processes inherit the choice.
+    """
+    if platform.machine() != "x86_64" or VARIABLE in os.environ:
+        return
+    path = fast_path(*_vendor_and_flags())
+    if path is not None and _mkl_is_there():
+        os.environ[VARIABLE] = path
+
+
+def fast_path(vendor: str, flags: set[str]) -> str | None:
+    """Return the value for a processor with such instruction sets, None where MKL needs none."""
+    if vendor != "AuthenticAMD" or not flags >= AVX2_FLAGS:
+        return None
+    return AVX512 if flags >= AVX512_FLAGS else AVX2
+
+
+def has_avx512() -> bool:
+    """Return whether the processor has AVX-512, True where it is unknown."""
+    flags = _vendor_and_flags()[1]
+    return not flags or flags >= AVX512_FLAGS
+
+
+def _vendor_and_flags() -> tuple[str, set[str]]:
+    """Return what Linux reports about the first processor; nothing where it cannot be read."""
+    try:
+        text = CPU_INFO.read_text(encoding="utf-8", errors="replace").partition("\n\n")[0]
+    except OSError:
+        return "", set()
+    lines = (line.partition(":") for line in text.splitlines())
+    fields = {name.strip(): value.strip() for name, _, value in lines}
+    return fields.get("vendor_id", ""), set(fields.get("flags", "").split())
+
+
+def _mkl_is_there() -> bool:
+    """Return whether the installed Paddle brings the old MKL, without importing Paddle."""
+    try:
+        package = find_spec("paddle")
+    except ValueError:  # another module replaces Paddle
+        return False
+    return package is not None and any(
+        (Path(folder) / LIBRARY).exists() for folder in package.submodule_search_locations or ()
+    )

@@ -13,11 +13,7 @@ _WEIGHTS = "weights"
 
 
 class Judge:
-    """Values texts by the decoder's outputs over them.
-
-    Args:
-        weights: float32 [D].
-    """
+    """Values texts by the decoder's outputs over them."""
 
     def __init__(self, weights: np.ndarray) -> None:
         self.weights = weights.astype(np.float32)
@@ -33,11 +29,7 @@ class Judge:
 
     @classmethod
     def from_bytes(cls, content: bytes, width: int, where: str = JUDGE) -> Judge:
-        """Read what `to_bytes` made.
-
-        Args:
-            width: D of the model that it judges.
-        """
+        """Read what `to_bytes` made."""
         with file_errors(where, "judge", "fit it anew"):
             weights = load(content)[_WEIGHTS]
         if weights.shape != (width,):

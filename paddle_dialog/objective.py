@@ -40,11 +40,7 @@ class Objective(ABC):
 
     @abstractmethod
     def sums(self, criterion: Any, outputs: Sequence[Tensor], batch: Any) -> Sequence[Tensor]:
-        """Return what one batch adds, as scalars that stay on the device.
-
-        Args:
-            criterion: the task's, which has just been called with these outputs and labels.
-        """
+        """Return what one batch adds, as scalars that stay on the device."""
 
     @abstractmethod
     def figure(self, sums: Sequence[float]) -> float:
@@ -70,7 +66,6 @@ class Perplexity(Objective):
     direction = "lower"
 
     def sums(self, criterion: Any, outputs: Sequence[Tensor], batch: Any) -> Sequence[Tensor]:
-        """Return the negative log-likelihood in nats, and the tokens."""
         return criterion.token_nll.astype("float64").sum(), batch.mask.astype("float64").sum()
 
     def figure(self, sums: Sequence[float]) -> float:
@@ -98,7 +93,6 @@ class Accuracy(Objective):
     digits = 4
 
     def sums(self, criterion: Any, outputs: Sequence[Tensor], batch: Any) -> Sequence[Tensor]:
-        """Return the examples that are right, and all of them."""
         right = (outputs[0].argmax(axis=-1) == batch.label).astype("float64")  # [B]
         # Carry a NaN score into the sum; argmax alone would hide it.
         right = right + outputs[0].max(axis=-1).astype("float64") * 0.0

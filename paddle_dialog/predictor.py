@@ -7,7 +7,6 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from paddle_dialog.config.schema import MOST_ROWS
 from paddle_dialog.data.records import Record
 from paddle_dialog.errors import UserError
 
@@ -32,6 +31,8 @@ class Prediction:
 
 def check_request(texts: Sequence[Any], n_best: int | None = None) -> None:
     """Check that `texts` is a list and no single text, which would be answered letter by letter, and `n_best`."""
+    from paddle_dialog.config.schema import MOST_ROWS  # needs YAML, whose absence only `run_tool` explains
+
     if isinstance(texts, str):
         raise UserError(f"give a list of texts, e.g. [{texts[:20]!r}]; this is one text")
     if n_best is not None and not 1 <= n_best <= MOST_ROWS:
@@ -82,7 +83,6 @@ class GenerationPredictor(Predictor):
 
     @property
     def batch_size(self) -> int:
-        """`decoding.batch_size`."""
         return self.config.decoding.batch_size
 
     @abstractmethod
@@ -96,3 +96,15 @@ class GenerationPredictor(Predictor):
     @abstractmethod
     def decoding_summary(self) -> str:
         """Describe the search in a few words."""
+
+    def search_summary(self) -> str:
+        """Describe the strategy of the section `decoding` and its settings in a few words."""
+        settings = self.config.decoding
+        if settings.strategy == "beam":
+            alpha = "" if settings.length_penalty == "none" else f" {settings.alpha:g}"
+            size = max(settings.beam_size, settings.n_best)
+            return f"beam {size}, length penalty {settings.length_penalty}{alpha}"
+        if settings.strategy == "greedy":
+            return "greedy"
+        cut = f"temperature {settings.temperature}, top-k {settings.top_k}, top-p {settings.top_p}"
+        return f"sampling, {cut}, seed {self.config.seed}"

@@ -14,8 +14,7 @@ A new task is a folder whose module `task` has, as `TASK`, an instance of a subc
 All else has a default: what a loss is the mean over (`unit`, `count_units`), the order of the batches
 (`training_batches`), examples in the log (`display`), files in the bundle, arguments on the
 command line (`add_arguments`), addresses over HTTP and a tab of the page (`endpoints`).
-A network that carries a state from batch to batch keeps it in buffers, which checkpoints hold; a layer that sets
-`training_only` keeps them out of the bundles that ship.
+A network that carries a state from batch to batch keeps it in buffers, which checkpoints hold.
 """
 
 from __future__ import annotations
@@ -42,7 +41,7 @@ if TYPE_CHECKING:
     from paddle_dialog.bundle.folder import Bundle
     from paddle_dialog.bundle.trained import TrainedModel
     from paddle_dialog.config.schema import ExperimentConfig, GenerationConfig
-    from paddle_dialog.figures.folder import FigureFolder
+    from paddle_dialog.figures import FigureFolder
     from paddle_dialog.predictor import GenerationPredictor, Predictor
     from paddle_dialog.serving.config import LimitsConfig
     from paddle_dialog.serving.endpoint import Endpoint
@@ -228,7 +227,8 @@ class GenerationTask(Task):
         """Return masked cross-entropy per token of logits [B, T, V], labels [B, T] and the mask."""
         from paddle_dialog.training.losses import SequenceCrossEntropy
 
-        return SequenceCrossEntropy(config.training.label_smoothing)
+        sampled = getattr(config.model, "sampled_words", 0) > 0
+        return SequenceCrossEntropy(config.training.label_smoothing, sampled)
 
     @abstractmethod
     def display(self, config: Any, network: nn.Layer, data: TrainingData, count: int) -> Display:

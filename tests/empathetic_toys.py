@@ -18,9 +18,9 @@ from paddle_dialog.data.training_data import as_tensors
 from paddle_dialog.judge import Judge
 from paddle_dialog.tasks.empathetic.config import EmpatheticConfig
 from paddle_dialog.tasks.empathetic.data.dialogue import Dialogue
+from paddle_dialog.tasks.empathetic.data.encoding import build_vocabulary, count_words
 from paddle_dialog.tasks.empathetic.data.examples import DialogueBatch
 from paddle_dialog.tasks.empathetic.data.language import tokenise
-from paddle_dialog.tasks.empathetic.data.vocabulary import build_vocabulary, count_words
 from paddle_dialog.tasks.empathetic.judge import BUCKETS, ActClassifier, ReplyJudge, judged_width
 from paddle_dialog.tasks.empathetic.network.emo_prepend import EmoPrepend
 from paddle_dialog.tasks.empathetic.prediction import EmpatheticPredictor

@@ -12,9 +12,8 @@ from paddle_dialog.bundle.weights import read_weights
 from paddle_dialog.config.loader import dump
 from paddle_dialog.config.typed import build
 from paddle_dialog.tasks.empathetic.config import EmpatheticConfig
-from paddle_dialog.tasks.empathetic.data.encoding import make_encoder
+from paddle_dialog.tasks.empathetic.data.encoding import build_vocabulary, count_words, make_encoder
 from paddle_dialog.tasks.empathetic.data.language import PIECES, learn_pieces, make_language
-from paddle_dialog.tasks.empathetic.data.vocabulary import build_vocabulary, count_words
 from paddle_dialog.tasks.empathetic.prediction import EmpatheticPredictor
 
 TURNS = [

@@ -15,11 +15,11 @@ from paddle_dialog.config.models import (
     CausalLmConfig,
     CausalTransformerConfig,
     LstmAttentionConfig,
+    RecurrentLmConfig,
     TransformerConfig,
 )
 from paddle_dialog.decoding.paddle_steps import PrefixModel
-from paddle_dialog.models.networks import CausalLm
-from paddle_dialog.models.numpy_causal_transformer import NumpyCausalLm
+from paddle_dialog.models.families import build_lm, numpy_lm
 from paddle_dialog.models.numpy_seq2seq import NumpyPointerSeq2Seq, numpy_seq2seq
 from paddle_dialog.models.seq2seq import PointerSeq2Seq, Seq2Seq
 from paddle_dialog.tasks.empathetic.data.encoding import make_encoder, pad_sources
@@ -79,6 +79,7 @@ EMPATHETIC: dict[str, tuple[str, dict[str, dict[str, Any]]]] = {
         "transformer",
         {"model": {**OWN_TABLES, "bias": False}, "emotion": {"head": "cls"}},
     ),
+    "replies, likeliest emotion": ("transformer", {"emotion": {"prepend_form": "argmax"}}),
     "replies, own table": ("transformer", {"model": {"share_embeddings": False}}),
     "replies, no hints": ("transformer", {"emotion": {"hints": False}}),
     "replies, n-grams": ("transformer", {"model": {"bias": False}, "emotion": NGRAMS}),
@@ -99,7 +100,11 @@ EMPATHETIC: dict[str, tuple[str, dict[str, dict[str, Any]]]] = {
         },
     ),
 }
-LM = {"language model": LANGUAGE_MODEL}
+LM: dict[str, CausalLmConfig | RecurrentLmConfig] = {
+    "language model": LANGUAGE_MODEL,
+    "lstm language model": RecurrentLmConfig(width=12),
+    "gru language model": RecurrentLmConfig(cell="gru", width=12, num_layers=3),
+}
 NAMES = [*PLAIN, *COPYING, *LM, *EMPATHETIC]
 SERVED = [name for name in NAMES if not name.startswith("convolutional")]  # by steps over arrays
 
@@ -159,8 +164,8 @@ def case(name: str) -> Case:
     size = VOCABULARY
     if name in LM:
         lengths[3], source[3] = 0, 0
-        network = filled(CausalLm(LANGUAGE_MODEL, VOCABULARY))
-        made: Any = NumpyCausalLm(LANGUAGE_MODEL, VOCABULARY, read_weights(network))
+        network = filled(build_lm(LM[name], VOCABULARY, 5))
+        made: Any = numpy_lm(LM[name], VOCABULARY, read_weights(network))
     elif name in COPYING:
         source[0, 1:3], source[2, 1] = [VOCABULARY, VOCABULARY], VOCABULARY + 1
         size += 2

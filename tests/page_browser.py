@@ -16,9 +16,8 @@ from empathetic_toys import make_config, make_network, make_vocabulary, predicto
 from serving_toys import make_app, wait_until_ready
 
 from paddle_dialog.serving.config import LimitsConfig
-from paddle_dialog.serving.endpoint import Endpoint
+from paddle_dialog.serving.endpoint import Endpoint, WordFilter
 from paddle_dialog.serving.models import make_card
-from paddle_dialog.serving.word_filter import WordFilter
 from paddle_dialog.tasks.couplet.api import CoupletEndpoint
 from paddle_dialog.tasks.couplet.task import TASK as COUPLET
 from paddle_dialog.tasks.empathetic.api import ReplyEndpoint

@@ -15,9 +15,8 @@ from pydantic import BaseModel, Field
 from paddle_dialog.errors import UserError
 from paddle_dialog.serving.app import create_app
 from paddle_dialog.serving.config import BatchingConfig, LimitsConfig, ServeConfig
-from paddle_dialog.serving.endpoint import Endpoint, Job, NoResult, RequestModel, Text
+from paddle_dialog.serving.endpoint import Endpoint, Job, NoResult, RequestModel, Text, WordFilter
 from paddle_dialog.serving.models import ModelCard, make_card
-from paddle_dialog.serving.word_filter import WordFilter
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")  # starlette would like a successor of httpx

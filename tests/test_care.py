@@ -16,9 +16,8 @@ from serving_toys import make_app, running
 
 from paddle_dialog.errors import UserError
 from paddle_dialog.serving.config import LimitsConfig
-from paddle_dialog.serving.endpoint import ByLanguage
+from paddle_dialog.serving.endpoint import ByLanguage, WordFilter
 from paddle_dialog.serving.models import make_card
-from paddle_dialog.serving.word_filter import WordFilter
 from paddle_dialog.tasks.empathetic import prediction
 from paddle_dialog.tasks.empathetic.api import ReplyEndpoint
 from paddle_dialog.tasks.empathetic.care import KINDS, CareResponder, Phrases, care_responder, read_phrases
@@ -238,13 +237,6 @@ def test_in_the_chat_which_continues_afterwards(recipe: Path) -> None:
     outcome = run_here("chat", "-c", recipe, stdin=lines.encode())
     assert outcome.stdout.startswith(f"[care]\n{ENGLISH}\n[care]\n{CHINESE}\n[")
     assert outcome.stdout.count("[care]") == 2 and "knows none" not in outcome.stderr
-
-
-def test_an_operator_brings_answers_on_the_command_line(recipe: Path, tmp_path: Path) -> None:
-    answers = tmp_path / "answers.yaml"
-    answers.write_text("en: Call Anna.\nzh: 找安娜。\n", encoding="utf-8")
-    outcome = run_here("predict", "-c", recipe, "-o", f"care.answers={answers}", "I want to die")
-    assert outcome.stdout == "[care] Call Anna.\n"
 
 
 def served(*predictors: Any, words: WordFilter | None = None) -> Any:

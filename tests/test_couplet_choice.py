@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 
 from paddle_dialog.decoding.interface import Hypothesis
 from paddle_dialog.decoding.processors import Prefixes
-from paddle_dialog.tasks.couplet.choice import PENALTY, BeamResult, DiverseBeamPenalty, choose, free_positions
 from paddle_dialog.tasks.couplet.line_plan import CharacterTable, Planner
 from paddle_dialog.tasks.couplet.rules import RELAXATION_ORDER, Rules
+from paddle_dialog.tasks.couplet.search import PENALTY, BeamResult, DiverseBeamPenalty, choose, free_positions
 from paddle_dialog.text.characters import is_hanzi, is_punctuation
 
 ROOMY = LEVEL + OBLIQUE + "，。"
@@ -92,24 +92,6 @@ def test_a_third_of_seven_characters_is_three_and_repetitions_count_for_all_thei
     assert all(c.text[0] == c.text[2] == c.text[5] for c in found)
 
 
-def test_locked_characters_do_not_count():
-    predictor = toy(ROOMY, 2, choice={"distance": 0.5})
-    found = predictor.predict(["春雨山月水"], n_best=4, lock={0: "鸟", 1: "江", 4: "香"})[0]
-    assert {c.text[:2] + c.text[4] for c in found} == {"鸟江香"}
-    assert len({c.text[2:4] for c in found}) == 4
-    locked = dict(enumerate("鸟江柳霜香"))
-    assert [c.text for c in predictor.predict(["春雨山月水"], n_best=4, lock=locked)[0]] == ["鸟江柳霜香"]
-
-
-def test_what_is_too_like_fills_up_where_no_more_are_far_enough():
-    plain = {c.text for c in toy("春山雨", 3, beam_size=20).predict(["月月"], n_best=20)[0]}
-    found = toy("春山雨", 3, beam_size=20, choice={"distance": 1.0}).predict(["月鸟"], n_best=5)[0]
-    assert plain == {"春春", "山山"}
-    # Of three characters two end level; the third candidate shares one with an earlier one.
-    assert len({c.text for c in found}) == 4
-    assert unlike(found[0].text, found[1].text) + unlike(found[0].text, found[2].text) >= 3
-
-
 @settings(deadline=None, max_examples=20)
 @given(firsts=st.lists(FIRST_LINES, min_size=2, max_size=5), seed=st.integers(0, 9))
 def test_a_batch_is_answered_as_each_line_alone(firsts, seed):
@@ -118,14 +100,6 @@ def test_a_batch_is_answered_as_each_line_alone(firsts, seed):
     for first, candidates in zip(firsts, together, strict=True):
         (alone,) = predictor.predict([first], n_best=4)
         assert [c.text for c in alone] == [c.text for c in candidates]
-
-
-def test_a_single_candidate_and_draws_are_not_searched_again():
-    sampled = toy(ROOMY, 4, choice={"distance": 1.0}, strategy="sample")
-    plain = toy(ROOMY, 4, strategy="sample")
-    assert [c.text for c in sampled.predict(["春雨"], 5)[0]] == [
-        c.text for c in plain.predict(["春雨"], 5)[0]
-    ]
 
 
 @settings(deadline=None, max_examples=60)

@@ -18,16 +18,7 @@ from paddle_dialog.bundle.folder import load_bundle
 from paddle_dialog.errors import UserError
 from paddle_dialog.recipes import load_config
 from paddle_dialog.tasks.couplet.config import CoupletDataConfig
-from paddle_dialog.tasks.couplet.couplets import (
-    _USUAL_LINE,
-    Couplet,
-    limit_length,
-    read_couplets,
-)
-from paddle_dialog.tasks.couplet.dataset import (
-    UsesDataset,
-    regulated,
-)
+from paddle_dialog.tasks.couplet.couplets import _USUAL_LINE, Couplet, limit_length, read_couplets
 from paddle_dialog.tasks.couplet.direction import (
     BLANK,
     COMPOSE,
@@ -37,9 +28,9 @@ from paddle_dialog.tasks.couplet.direction import (
     TO_SECOND,
     VERSE,
     compose_source,
-    knows_marks,
     with_marks,
 )
+from paddle_dialog.tasks.couplet.training_data import UsesDataset, regulated
 from paddle_dialog.text.characters import normalise_line
 from paddle_dialog.text.vocabulary import SPECIAL_TOKENS, Vocabulary
 
@@ -107,13 +98,6 @@ PAIRS = [
 ]
 
 
-def test_skip_counts_what_it_leaves_out() -> None:
-    kept, note = limit_length(PAIRS, 3)
-    assert kept == [PAIRS[0], PAIRS[3]]
-    counts = "2 kept, 2 skipped as too long, 2 with lines of unequal length"
-    assert note == f"4 couplets: {counts}"
-
-
 def test_a_limit_that_leaves_nothing_is_told() -> None:
     with pytest.raises(UserError, match="every couplet"):
         limit_length(PAIRS[1:3], 2)
@@ -150,13 +134,6 @@ def test_a_source_names_its_use_behind_the_line() -> None:
     assert decode(TO_FIRST.source(VOCABULARY, "雪山")) == ["雪", "山", FIRST]
     found = decode(compose_source(VOCABULARY, ["春", None, "，", None], "花月"))
     assert found == ["春", BLANK, "，", BLANK, COMPOSE, "花", "月"]
-
-
-def test_marks_are_added_once_at_the_end() -> None:
-    plain = Vocabulary([*SPECIAL_TOKENS, "春"])
-    assert not knows_marks(plain) and knows_marks(with_marks(plain))
-    assert with_marks(plain).tokens == (*plain.tokens, *MARKS)
-    assert with_marks(VOCABULARY) is VOCABULARY
 
 
 def test_every_pair_is_learned_in_every_use() -> None:
@@ -208,12 +185,6 @@ def test_positions_must_hold_the_marks_of_the_uses() -> None:
         if longest > 65:  # the end token asks for 65 anyway
             with pytest.raises(UserError, match=f"the marks of the uses, {longest} in all"):
                 load_config("configs/couplet.yaml", [*least[:2], f"model.max_positions={longest - 1}"])
-
-
-def test_shares_are_shares_of_the_pairs() -> None:
-    pairs = [MODERN] * 100
-    settings = CoupletDataConfig(reverse=0.3, compose=0.25)
-    assert len(UsesDataset(pairs, [], settings, VOCABULARY, 0)) == 155
 
 
 def test_verse_must_end_oblique_and_level() -> None:

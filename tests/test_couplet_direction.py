@@ -15,7 +15,7 @@ from paddle_dialog.decoding.scoring import text_log_probs
 from paddle_dialog.errors import UserError
 from paddle_dialog.models.seq2seq import Seq2Seq
 from paddle_dialog.tasks.couplet.config import CoupletConfig
-from paddle_dialog.tasks.couplet.direction import FIRST, MARKS, TO_FIRST, TO_SECOND, encode_sources
+from paddle_dialog.tasks.couplet.direction import MARKS, TO_FIRST, TO_SECOND, encode_sources
 from paddle_dialog.tasks.couplet.evaluation import evaluate
 from paddle_dialog.tasks.couplet.form import form_report
 from paddle_dialog.tasks.couplet.task import TASK
@@ -59,14 +59,6 @@ def test_a_first_line_keeps_every_rule(second, seed, distance):
         assert not form.shares_character
         final = [character for character in candidate.text if is_hanzi(character)][-1]
         assert TO_FIRST.wanted_final_tone(second) in tones(final)
-
-
-def test_the_mark_follows_the_line_that_is_given():
-    predictor = toy("春山雨", marks=True)
-    vocabulary = predictor.vocabulary
-    assert TO_FIRST.source(vocabulary, "雨春") == [*vocabulary.encode("雨春"), vocabulary.id(FIRST)]
-    assert TO_SECOND.source(vocabulary, "雨春") == vocabulary.encode("雨春")
-    assert TO_FIRST.pair("下", "上") == TO_SECOND.pair("上", "下") == ("上", "下")
 
 
 @settings(deadline=None, max_examples=20)
@@ -114,15 +106,6 @@ def test_a_model_of_one_direction_says_so():
         UserError, match=r"rerank\.reverse: this bundle knows only 下联 for 上联; set it to 0"
     ):
         toy(ROOMY, rerank={"reverse": 0.5})
-
-
-def test_records_of_both_directions_name_the_given_line():
-    predictor = toy(ROOMY, marks=True)
-    (record,) = predictor.predict_records(["雨春"], n_best=2, second=True)
-    assert record["second"] == "雨春" and "first" not in record
-    assert predictor.format_record(record).splitlines()[0] == "雨春"
-    (record,) = predictor.predict_records(["春雨"])
-    assert record["first"] == "春雨" and "second" not in record
 
 
 @pytest.mark.parametrize("bad", ["", "abc", "春" * 11])

@@ -19,7 +19,7 @@ from serving_toys import make_app, running
 from paddle_dialog.bundle.folder import load_bundle
 from paddle_dialog.errors import UserError
 from paddle_dialog.serving.config import LimitsConfig
-from paddle_dialog.serving.word_filter import WordFilter
+from paddle_dialog.serving.endpoint import WordFilter
 from paddle_dialog.tasks.couplet.couplets import Couplet, read_couplets
 from paddle_dialog.tasks.couplet.direction import TO_FIRST
 from paddle_dialog.tasks.couplet.known import BOTH, COUPLET_INDEX, CoupletIndex, index_bytes

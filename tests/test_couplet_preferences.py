@@ -29,10 +29,8 @@ from paddle_dialog.judge import JUDGE, Judge
 from paddle_dialog.models.numpy_seq2seq import numpy_seq2seq
 from paddle_dialog.recipes import load_model
 from paddle_dialog.tasks.couplet.composing.prediction import ComposingPredictor
-from paddle_dialog.tasks.couplet.composing.proposals import Scores, quality
 from paddle_dialog.tasks.couplet.couplets import Couplet
-from paddle_dialog.tasks.couplet.dataset import CoupletDataset, collate
-from paddle_dialog.tasks.couplet.direction import TO_FIRST, compose_source, encode_sources, with_marks
+from paddle_dialog.tasks.couplet.direction import TO_FIRST, collate, encode_sources, with_marks
 from paddle_dialog.tasks.couplet.preferences import (
     STRENGTH,
     PreferenceLoss,
@@ -44,8 +42,9 @@ from paddle_dialog.tasks.couplet.preferences import (
     read_ratings,
     with_own,
 )
-from paddle_dialog.tasks.couplet.rerank import ReverseModel
+from paddle_dialog.tasks.couplet.search import ReverseModel
 from paddle_dialog.tasks.couplet.task import TASK
+from paddle_dialog.tasks.couplet.training_data import CoupletDataset
 from paddle_dialog.text.vocabulary import SPECIAL_TOKENS, Vocabulary
 from paddle_dialog.training.losses import SequenceCrossEntropy
 from tools.weights.couplet.judge_fitting import main, make_parser, measured
@@ -93,11 +92,6 @@ def test_a_line_that_is_not_as_it_should_be_is_named(tmp_path: Path, record: obj
     assert f"{path}:2: " in str(error.value) and said in str(error.value)
 
 
-def test_a_file_without_ratings_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match="no rated answers"):
-        read_ratings(write(tmp_path / "ratings.jsonl", "", ""))
-
-
 def test_the_corpus_answers_too_where_it_is_given_a_rating() -> None:
     known, other = RatedAnswer("春山雨", "秋水天", 3), RatedAnswer("春山雨", "秋水霜", 3)
     short, unknown = RatedAnswer("月", "江", 3), RatedAnswer("柳山雨", "秋水天", 3)
@@ -106,14 +100,6 @@ def test_the_corpus_answers_too_where_it_is_given_a_rating() -> None:
     corpus = [Couplet("春山雨", "秋水天"), Couplet("月", "霜")]
     assert with_own(rated, corpus, 7, 2) == 1
     assert rated == [[other, RatedAnswer("春山雨", "秋水天", 7)], [known], [short], [unknown], [composed]]
-
-
-def test_an_answer_that_was_composed_has_two_texts() -> None:
-    encode = VOCABULARY.encode
-    assert ANSWERED[0].texts(VOCABULARY) == [(encode("春雨"), encode("秋霜"))]
-    second, first = COMPOSED[0].texts(VOCABULARY)
-    assert second == (encode("春月"), encode("秋江"))
-    assert first == (compose_source(VOCABULARY, ["春", None], "柳"), encode("春月"))
 
 
 def test_the_log_probabilities_before_are_those_of_all_texts() -> None:
@@ -162,19 +148,6 @@ def test_no_process_is_without_a_rated_input() -> None:
     rated = [[index for index in batch if index in found.rated] for batches in own for batch in batches]
     assert [len(batch) for batch in rated] == [1] * 4
     assert {index for batch in rated for index in batch} == {*found.rated}
-
-
-def test_rated_inputs_of_like_length_stand_together() -> None:
-    longer = [RatedAnswer("春山雨月", "秋水天霜", 4), RatedAnswer("春山雨月", "秋江溪柳", 2)]
-    found = dataset([ANSWERED, longer] * 4)
-    batches = [[index - found.rated[0] for index in own[1:]] for own in RatedBatches(found, 1, 2, 5)]
-    assert len(batches) == 4 and all(len({index % 2 for index in own}) == 1 for own in batches)
-
-
-def test_a_judge_weighs_in_the_order_of_proposals() -> None:
-    plain, judged = Scores(-1.0, -1.0, -1.0), Scores(-1.0, -1.0, -1.0, 0.25)
-    lines = "春雨", "秋霜"
-    assert quality(lines, judged, (), (), False) == quality(lines, plain, (), (), False) + 0.25
 
 
 def of_order(rewards: list[float], ratings: list[float], inputs: list[int], gap: float = 1.0) -> list[float]:
@@ -228,15 +201,6 @@ def test_the_loss_is_that_of_the_examples_and_of_the_order() -> None:
     assert criterion.token_nll.numpy() == pytest.approx(-chosen[:1], rel=1e-5)
     loss.backward()
     assert all(np.abs(tensors[0].grad.numpy()[row]).sum() > 0 for row in range(4))
-
-
-def test_without_rated_answers_it_is_the_cross_entropy() -> None:
-    draws = np.random.default_rng(4)
-    arrays = draws.normal(size=(2, 3, 5)).astype(np.float32), draws.integers(5, size=(2, 3))
-    tensors = [paddle.to_tensor(array) for array in (*arrays, np.ones((2, 3), np.float32))]
-    own = SequenceCrossEntropy()
-    found = PreferenceLoss(SequenceCrossEntropy(), least_gap=1.0)(*tensors)
-    assert float(found) == float(own(*tensors))
 
 
 @pytest.fixture

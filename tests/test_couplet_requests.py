@@ -7,7 +7,7 @@ import json
 import paddle
 import pytest
 from command import run_here
-from couplet_toys import LEVEL, NO_RULES, OBLIQUE, toy
+from couplet_toys import LEVEL, OBLIQUE, toy
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -19,7 +19,6 @@ from paddle_dialog.errors import UserError
 from paddle_dialog.models.seq2seq import Seq2Seq
 from paddle_dialog.tasks.couplet.config import CoupletConfig, CoupletDataConfig
 from paddle_dialog.tasks.couplet.form import form_report
-from paddle_dialog.tasks.couplet.rules import check_locks, parse_template
 from paddle_dialog.text.vocabulary import SPECIAL_TOKENS, Vocabulary
 
 ROOMY = LEVEL + OBLIQUE + "，。"
@@ -28,31 +27,6 @@ STRATEGIES = [{"strategy": "beam"}, {"strategy": "greedy"}, {"strategy": "sample
 
 def best(predictor, first, **options):
     return predictor.predict([first], **options)[0][0]
-
-
-def test_a_template_names_positions():
-    assert parse_template("??？ 花，", "一二三四五") == {3: "花", 4: "，"}
-    assert parse_template("？？", "一二") == {}
-
-
-@pytest.mark.parametrize("template", ["？？花", "", "？？？？？花"])
-def test_a_template_of_another_length_is_refused(template):
-    with pytest.raises(
-        UserError, match=f"has {len(template)} characters and the 上联 '春雨山月' 4; give one"
-    ):
-        parse_template(template, "春雨山月")
-
-
-@pytest.mark.parametrize(("lock", "complaint"), [({4: "花"}, "it has 0 to 3"), ({-1: "花"}, "it has 0 to 3")])
-def test_a_lock_outside_the_line_is_refused(lock, complaint):
-    with pytest.raises(UserError, match=complaint):
-        check_locks(lock, "春雨山月")
-
-
-@pytest.mark.parametrize("character", ["", "春山", " "])
-def test_a_lock_is_one_character(character):
-    with pytest.raises(UserError, match=r"position 0 holds .*; give exactly one character"):
-        check_locks({0: character}, "春雨")
 
 
 @settings(deadline=None, max_examples=40)
@@ -110,16 +84,6 @@ def test_a_locked_character_that_the_vocabulary_lacks_is_shown():
     assert answer.score == pytest.approx(expected)
 
 
-def test_locks_hold_without_any_rule():
-    answer = best(toy(ROOMY, 5, {"enabled": False}), "雨雪雨月", lock={3: "雨"})
-    assert answer.text[3] == "雨" and answer.relaxed == []
-
-
-def test_the_reference_engine_cannot_lock():
-    with pytest.raises(UserError, match="reference engine cannot lock"):
-        best(toy(ROOMY, 5, {"enabled": False}, engine="reference"), "雨雪", template="花？")
-
-
 def test_the_command_locks_and_reports_what_it_relaxed(tmp_path):
     vocabulary = Vocabulary([*SPECIAL_TOKENS, *ROOMY])
     model = LstmAttentionConfig(embedding_size=8, hidden_size=8, num_layers=1)
@@ -149,18 +113,6 @@ def test_the_command_locks_and_reports_what_it_relaxed(tmp_path):
     )
 
 
-def test_rules_off_leave_the_text_to_the_model():
-    predictor = toy("雨，", 0, dict(NO_RULES))
-    assert best(predictor, "雨雪").relaxed == []
-
-
-def test_a_line_in_traditional_characters_is_answered_as_in_simplified_ones():
-    predictor = toy(ROOMY + "风东")
-    plain, traditional = predictor.predict(["东风", "東風"], n_best=3)
-    assert plain == traditional
-    assert predictor.predict(["东风"], template="？風") == predictor.predict(["东风"], template="？风")
-
-
 @pytest.mark.parametrize("distance", [0.0, 1 / 3])
 def test_the_best_candidate_is_the_same_however_many_are_wanted(distance):
     reranked = {"candidates": 3, "reverse": 2.0}
@@ -178,12 +130,13 @@ def test_the_best_candidate_is_the_same_however_many_are_wanted(distance):
         ({"n_best": 0}, "n_best is 0; give 1 to 1000"),
         ({"distance": 5}, "distance is 5; give a share from 0 to 1"),
         ({"lock": {0: "山"}, "template": "月？"}, "position 0 is '月' in the template and '山' in lock"),
+        ({"lock": {2: "花"}}, "it has 0 to 1"),
+        ({"lock": {-1: "花"}}, "it has 0 to 1"),
+        ({"lock": {0: "春山"}}, "position 0 holds .*; give exactly one character"),
+        ({"lock": {0: " "}}, "position 0 holds .*; give exactly one character"),
+        ({"template": "？？花"}, "has 3 characters and the 上联 '春雨' 2; give one"),
     ],
 )
 def test_what_cannot_be_is_refused(asked, said):
     with pytest.raises(UserError, match=said):
         toy(ROOMY).predict(**{"lines": ["春雨"], **asked})
-
-
-def test_a_lock_of_the_mark_for_any_character_locks_nothing():
-    assert toy(ROOMY).predict(["春雨"], lock={0: "？"}) == toy(ROOMY).predict(["春雨"])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -11,18 +10,13 @@ from couplet_toys import LEVEL, NO_RULES, OBLIQUE, log_prob, toy
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from paddle_dialog.config.schema import DecodingConfig
 from paddle_dialog.decoding.interface import Hypothesis
-from paddle_dialog.tasks.couplet.choice import BeamResult, choose
-from paddle_dialog.tasks.couplet.composing.proposals import SET_PHRASE_COST, Scores, quality
-from paddle_dialog.tasks.couplet.composing.request import Theme
-from paddle_dialog.tasks.couplet.config import CoupletConfig, RulesConfig
-from paddle_dialog.tasks.couplet.couplets import Couplet
+from paddle_dialog.tasks.couplet.config import RulesConfig
 from paddle_dialog.tasks.couplet.direction import TO_SECOND
 from paddle_dialog.tasks.couplet.form import form_report
 from paddle_dialog.tasks.couplet.line_plan import CharacterTable, Planner
-from paddle_dialog.tasks.couplet.preferences import RatedAnswer, with_own
 from paddle_dialog.tasks.couplet.rules import Rules, broken_rules, describe
+from paddle_dialog.tasks.couplet.search import BeamResult, choose
 from paddle_dialog.text.characters import is_hanzi
 from paddle_dialog.text.tones import tones
 
@@ -124,11 +118,6 @@ def test_the_tone_weight_is_what_a_character_must_be_better_by():
             assert answer.score == pytest.approx(scores[expected] / 2)
 
 
-def test_a_mark_that_the_vocabulary_lacks_is_copied():
-    answer = best(toy(LEVEL + OBLIQUE, 1), "雨；雪")
-    assert answer.text[1] == "；" and answer.form.punctuation_aligned and answer.relaxed == []
-
-
 def test_a_question_inside_a_line_is_answered_by_a_comma():
     answer = best(toy(ROOMY, 1), "雨？雪！月？")
     assert [answer.text[place] for place in (1, 3, 5)] == ["，", "！", "？"]
@@ -171,31 +160,12 @@ def test_relaxations_go_from_one_rule_to_all():
     assert list(Rules().relaxations()) == [Rules()]
 
 
-def test_without_rules_the_record_is_as_ever():
-    predictor = toy(ROOMY, 0, {"enabled": False})
-    (record,) = predictor.predict_records(["雨雪"])
-    assert record["predictions"][0].keys() == {"text", "score", "form"}
-
-
-def test_other_rules_hold_for_one_answer():
-    predictor = toy("雨，", 0, {"enabled": False})
-    rules = Rules.of(RulesConfig(no_shared_character=False, final_tone=False))
-    assert predictor.predict(["雨，雨"], rules=rules)[0][0].text == "雨，雨"
-    assert best(predictor, "雨，雨").text != "雨，雨"
-
-
 def test_the_rules_in_words():
     assert describe(RulesConfig(enabled=False)) == "no rules"
     assert describe(RulesConfig(tone_weight=1.0)) == "rules, tone weight 1"
     config = RulesConfig(final_tone=False, same_length=False, tone_weight=0.5)
     assert describe(config) == "rules without final_tone, same_length, tone weight 0.5"
     assert toy(ROOMY, strategy="greedy").decoding_summary() == "greedy, rules, tone weight 0"
-
-
-def test_the_reference_engine_wants_the_rules_off():
-    config = CoupletConfig(task="couplet", decoding=DecodingConfig(engine="reference"))
-    assert [key for key, _ in config.problems()] == ["decoding.engine"]
-    assert list(replace(config, rules=RulesConfig(enabled=False)).problems()) == []
 
 
 TABLE = CharacterTable(toy(LEVEL + OBLIQUE + "，").vocabulary)
@@ -227,16 +197,3 @@ def test_what_two_candidates_have_in_common_costs(total, takes_the_like_one):
         best,
         like if takes_the_like_one else other,
     ]
-
-
-def test_a_set_phrase_that_was_asked_for_costs_nothing():
-    lines, scores = ("复兴路", "山水间"), Scores(-2.0, -1.0, -2.0)
-    unasked = quality(lines, scores, (), (), False)
-    asked = quality(lines, scores, (), (Theme("复兴", ("复兴",)),), False)
-    assert asked == pytest.approx(unasked + SET_PHRASE_COST)
-
-
-def test_lines_of_the_least_length_get_the_corpus_s_answer_too():
-    rated = [[RatedAnswer("春风", "秋水", 1.0)]]
-    assert with_own(rated, [Couplet("春风", "秋雨")], 7.0, 2) == 1
-    assert with_own([[RatedAnswer("春风", "秋水", 1.0)]], [Couplet("春风", "秋雨")], 7.0, 3) == 0

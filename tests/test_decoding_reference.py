@@ -14,6 +14,7 @@ from paddle_dialog.config.models import (
     CausalLmConfig,
     CausalTransformerConfig,
     LstmAttentionConfig,
+    RecurrentLmConfig,
     TransformerConfig,
 )
 from paddle_dialog.decoding.paddle_steps import PrefixModel
@@ -21,7 +22,7 @@ from paddle_dialog.decoding.reference import reference_beam_search
 from paddle_dialog.decoding.scoring import text_log_probs
 from paddle_dialog.decoding.search import SearchOptions, decode
 from paddle_dialog.errors import UserError
-from paddle_dialog.models.networks import CausalLm
+from paddle_dialog.models.networks import CausalLm, RecurrentLm
 from paddle_dialog.models.numpy_seq2seq import NumpySeq2Seq
 from paddle_dialog.models.seq2seq import PointerSeq2Seq, Seq2Seq
 
@@ -105,10 +106,12 @@ def test_the_beam_equals_paddles_own(copying: Any, beam_size: int) -> None:
         lambda: PointerSeq2Seq(TransformerConfig(**SIZES), VOCABULARY),
         lambda: PointerSeq2Seq(CAUSAL, VOCABULARY),
         lambda: CausalLm(CausalLmConfig(width=16, num_heads=2, inner_width=32, num_layers=2), VOCABULARY),
+        lambda: RecurrentLm(RecurrentLmConfig(width=16), VOCABULARY, 4),
+        lambda: RecurrentLm(RecurrentLmConfig(width=16, cell="gru"), VOCABULARY, 4),
     ],
-    ids=["convolutional", "copying lstm", "copying transformer", "copying causal", "language model"],
+    ids=["convolutional", "copying lstm", "copying transformer", "copying causal", "causal", "lstm", "gru"],
 )
-def test_the_beam_equals_paddles_own_where_a_family_has_no_cell(make: Any) -> None:
+def test_the_beam_equals_paddles_own_for_the_other_families(make: Any) -> None:
     paddle.seed(1)
     network = sharpened(make())
     output = getattr(network, "generator", network).output

@@ -10,7 +10,7 @@ from pathlib import Path
 import paddle
 import pytest
 
-from paddle_dialog import device, mkl
+from paddle_dialog import device
 from paddle_dialog.device import select_device
 from paddle_dialog.errors import UserError
 
@@ -36,12 +36,6 @@ def test_cpu_is_where_new_tensors_go():
     assert select_device("cpu") == "cpu"
     assert paddle.get_device() == "cpu"
     assert paddle.zeros([1]).place.is_cpu_place()
-
-
-@needs_cpu_build
-def test_auto_without_gpu_is_the_cpu():
-    assert select_device("auto") == "cpu"
-    assert paddle.get_device() == "cpu"
 
 
 @pytest.mark.parametrize(
@@ -87,10 +81,10 @@ AVX512 = "avx512f avx512dq avx512cd avx512bw avx512vl"
 @pytest.fixture
 def amd(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Fake an AMD machine with AVX-512 and Paddle's MKL, without choices of its user; its `/proc/cpuinfo`."""
-    monkeypatch.setenv(mkl.VARIABLE, "")  # so that the test's end brings back what was there
-    monkeypatch.delenv(mkl.VARIABLE)
-    monkeypatch.setattr(mkl.platform, "machine", lambda: "x86_64")
-    library = tmp_path / "paddle" / mkl.LIBRARY
+    monkeypatch.setenv(device.VARIABLE, "")  # so that the test's end brings back what was there
+    monkeypatch.delenv(device.VARIABLE)
+    monkeypatch.setattr(device.platform, "machine", lambda: "x86_64")
+    library = tmp_path / "paddle" / device.LIBRARY
     library.parent.mkdir(parents=True)
     library.touch()
     (tmp_path / "paddle" / "__init__.py").touch()
@@ -98,7 +92,7 @@ def amd(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.delitem(sys.modules, "paddle", raising=False)
     cpu_info = tmp_path / "cpuinfo"
     cpu_info.write_text(EPYC.format(AVX512))
-    monkeypatch.setattr(mkl, "CPU_INFO", cpu_info)
+    monkeypatch.setattr(device, "CPU_INFO", cpu_info)
     return cpu_info
 
 
@@ -114,30 +108,30 @@ def amd(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     ],
 )
 def test_the_path_of_a_processor(vendor: str, flags: str, value: str | None) -> None:
-    assert mkl.fast_path(vendor, set(flags.split())) == value
+    assert device.fast_path(vendor, set(flags.split())) == value
 
 
 def test_it_is_set_on_a_processor_of_amd_unless_the_user_has_chosen(
     amd: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    mkl.choose_path()
-    assert os.environ[mkl.VARIABLE] == "7"
-    del os.environ[mkl.VARIABLE]
+    device.choose_path()
+    assert os.environ[device.VARIABLE] == "7"
+    del os.environ[device.VARIABLE]
     amd.write_text(EPYC.format(""))
-    mkl.choose_path()
-    assert os.environ[mkl.VARIABLE] == "5"
-    monkeypatch.setenv(mkl.VARIABLE, "4")
-    mkl.choose_path()
-    assert os.environ[mkl.VARIABLE] == "4"
+    device.choose_path()
+    assert os.environ[device.VARIABLE] == "5"
+    monkeypatch.setenv(device.VARIABLE, "4")
+    device.choose_path()
+    assert os.environ[device.VARIABLE] == "4"
 
 
 @pytest.mark.parametrize("case", ["intel", "arm", "unreadable", "garbled", "empty", "no_mkl", "no_paddle"])
 def test_elsewhere_nothing_is_set(amd: Path, monkeypatch: pytest.MonkeyPatch, case: str) -> None:
-    library = amd.parent / "paddle" / mkl.LIBRARY
+    library = amd.parent / "paddle" / device.LIBRARY
     if case == "intel":
         amd.write_text(EPYC.format(AVX512).replace("AuthenticAMD", "GenuineIntel"))
     elif case == "arm":
-        monkeypatch.setattr(mkl.platform, "machine", lambda: "aarch64")
+        monkeypatch.setattr(device.platform, "machine", lambda: "aarch64")
     elif case == "unreadable":
         amd.unlink()
     elif case == "garbled":
@@ -147,18 +141,18 @@ def test_elsewhere_nothing_is_set(amd: Path, monkeypatch: pytest.MonkeyPatch, ca
     elif case == "no_mkl":
         library.unlink()
     else:
-        monkeypatch.setattr(mkl, "find_spec", lambda name: None)
-    mkl.choose_path()
-    assert mkl.VARIABLE not in os.environ
+        monkeypatch.setattr(device, "find_spec", lambda name: None)
+    device.choose_path()
+    assert device.VARIABLE not in os.environ
 
 
 def test_importing_the_library_chooses_without_importing_paddle() -> None:
     program = (
-        "import os, sys, paddle_dialog; from paddle_dialog import mkl; "
-        "wanted = mkl.fast_path(*mkl._vendor_and_flags()) if mkl._mkl_is_there() else None; "
-        "print(os.environ.get(mkl.VARIABLE) == wanted, 'paddle' in sys.modules)"
+        "import os, sys, paddle_dialog; from paddle_dialog import device; "
+        "wanted = device.fast_path(*device._vendor_and_flags()) if device._mkl_is_there() else None; "
+        "print(os.environ.get(device.VARIABLE) == wanted, 'paddle' in sys.modules)"
     )
-    clean = {name: value for name, value in os.environ.items() if name != mkl.VARIABLE}
+    clean = {name: value for name, value in os.environ.items() if name != device.VARIABLE}
     outcome = subprocess.run(
         [sys.executable, "-c", program], env=clean, check=True, capture_output=True, text=True
     )

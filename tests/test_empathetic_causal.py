@@ -165,10 +165,3 @@ def test_a_toy_with_further_conversations_is_learned_by_heart(tmp_path: Path) ->
     expected = [answer for answer, _ in ANSWERS.values()] + [turns[-1] for turns in TALK]
     assert replies == [reply.replace(" ,", ",") for reply in expected]
     assert [record["emotion"] for record in records[:4]] == [emotion for _, emotion in ANSWERS.values()]
-
-
-def test_a_missing_file_of_conversations_is_told_in_one_line(tmp_path: Path) -> None:
-    (tmp_path / "train.jsonl").write_text(json.dumps({"context": ["a"], "target": "b", "emotion": "sad"}))
-    recipe = tmp_path / "toy.yaml"
-    recipe.write_text(TOY.format(folder=tmp_path))
-    assert "more.jsonl" in run_here("train", "-c", recipe).error_line()

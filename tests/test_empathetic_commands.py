@@ -89,24 +89,6 @@ def test_a_run_from_other_weights_fits_the_ngrams_anew_and_a_resumed_one_does_no
     )
 
 
-def test_predict_prints_the_record_of_the_contract(config: Path) -> None:
-    conversation = json.dumps({"context": ["I moved.", "Where to?", "To Zanzibar 🏝!"]})
-    outcome = run_here("predict", "-c", config, "I lost my dog.", conversation, "--n-best", 2, "--json")
-    assert outcome.status == 0, outcome.stderr
-    first, second = (json.loads(line) for line in outcome.stdout.splitlines())
-    assert first["context"] == ["I lost my dog."]
-    assert second["context"] == ["I moved.", "Where to?", "To Zanzibar 🏝!"]
-    for record in (first, second):
-        assert set(record) == {"context", "emotion", "emotions", "predictions"}
-        assert len(record["emotions"]) == 5 and set(record["emotions"]) <= set(EMOTIONS)
-        assert record["emotion"] == max(record["emotions"], key=record["emotions"].get)
-        assert len(record["predictions"]) == 2
-        for prediction in record["predictions"]:
-            assert set(prediction) == {"text", "score", "origin"} and prediction["origin"] == "model"
-            assert prediction["text"] and prediction["score"] < 0
-            assert "<" not in prediction["text"]
-
-
 def test_no_emotion_is_named_where_none_is_likely_enough(config: Path) -> None:
     command = ("predict", "-c", config, "I lost my dog.", "-o")
     named = json.loads(run_here(*command, "decoding.min_confidence=0.01", "--json").stdout)
@@ -201,9 +183,6 @@ def test_odd_input_is_answered_or_told_in_one_line(config: Path) -> None:
             predictor.predict(["hello", context])
 
 
-GOOD = '{"context": ["my dog"], "target": "oh no", "emotion": "sad"}\n'
-
-
 @pytest.fixture(scope="module")
 def recipe(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return save_model(tmp_path_factory.mktemp("toy"), decoding={"beam_size": 2, "max_length": 3})
@@ -227,14 +206,3 @@ def test_odd_turns_are_answered(recipe: Path, text: str, context: list[str]) -> 
     assert outcome.status == 0, outcome.stderr
     record = json.loads(outcome.stdout)
     assert record["context"] == context and record["predictions"][0]["text"]
-
-
-def test_odd_data_are_evaluated(recipe: Path, tmp_path: Path) -> None:
-    file = tmp_path / "data.jsonl"
-    long = {"context": ["x" * 10_000], "target": "dog " * 2500}
-    file.write_text(
-        "\ufeff" + GOOD + json.dumps(long) + '\n\n{"context": ["😭"], "target": "😭"}\r\n', encoding="utf-8"
-    )
-    outcome = run_here("evaluate", "-c", recipe, "--data", file, "--json")
-    assert outcome.status == 0, outcome.stderr
-    assert json.loads(outcome.stdout)["n"] == 3

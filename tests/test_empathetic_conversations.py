@@ -6,17 +6,15 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from command import run_here
-from empathetic_toys import MODELS, make_config, make_vocabulary
+from empathetic_toys import make_config, make_vocabulary
 from hypothesis import given
 from hypothesis import strategies as st
 
 from paddle_dialog.errors import UserError
 from paddle_dialog.tasks.empathetic.data.dialogue import Dialogue
-from paddle_dialog.tasks.empathetic.data.encoding import DialogueEncoder
+from paddle_dialog.tasks.empathetic.data.encoding import LISTENER_ID, SPEAKER_ID, DialogueEncoder
 from paddle_dialog.tasks.empathetic.data.examples import DialogueDataset, longest_target
 from paddle_dialog.tasks.empathetic.data.sources import read_conversations
-from paddle_dialog.tasks.empathetic.data.vocabulary import LISTENER_ID, SPEAKER_ID
 from paddle_dialog.text.vocabulary import Vocabulary
 
 END, UNKNOWN = Vocabulary.eos_id, Vocabulary.unk_id
@@ -83,12 +81,6 @@ def test_a_faulty_line_is_numbered(tmp_path: Path, line: str, told: str) -> None
         read_conversations(str(path), 10)
 
 
-def test_a_file_without_conversations_is_refused(tmp_path: Path) -> None:
-    (tmp_path / "talk.jsonl").write_text("\n\n")
-    with pytest.raises(UserError, match=r"talk\.jsonl: no conversation in this file"):
-        read_conversations(str(tmp_path / "talk.jsonl"), 10)
-
-
 def encoder(max_length: int = 100) -> tuple[DialogueEncoder, Vocabulary]:
     """Return an encoder that marks turns and knows the words a, b, c and d."""
     vocabulary = make_vocabulary([Dialogue(["a b"], "c d")])
@@ -142,22 +134,3 @@ def test_a_long_reply_of_dev_data_still_finds_positions() -> None:
     example = DialogueDataset([long], config, vocabulary, longest_target(config))[0]
     assert len(example.source.words) + len(example.target) + 1 == 110
     assert np.all(example.target == vocabulary.id("b"))
-
-
-def test_a_run_reports_further_conversations(tmp_path: Path) -> None:
-    more = tmp_path / "more.jsonl"
-    conversations = [["hello there", "hi", "how are you", "fine"], ["a", "b"]]
-    more.write_text("\n".join(json.dumps({"turns": turns}) for turns in conversations), encoding="utf-8")
-    config = {
-        "task": "empathetic",
-        "model": MODELS["causal"],
-        "emotion": {"hints": False},
-        "data": {"more": str(more), "dev": None, "max_length": 60},
-        "training": {"max_steps": 1},
-        "output_dir": f"{tmp_path}/run",
-    }
-    recipe = tmp_path / "toy.yaml"
-    recipe.write_text(json.dumps(config), encoding="utf-8")
-    outcome = run_here("train", "-c", recipe)
-    assert outcome.status == 0, outcome.stderr
-    assert f"further conversations {more}: 2 pieces" in outcome.stderr

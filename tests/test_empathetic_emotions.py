@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import importlib.util
-import json
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
-from empathetic_toys import make_config, make_network, make_vocabulary, save_model
+from empathetic_toys import make_config, make_network, make_vocabulary
 
 import paddle_dialog
 from paddle_dialog.bundle.export import export_bundle
@@ -18,9 +17,7 @@ from paddle_dialog.bundle.weights import read_weights
 from paddle_dialog.config.loader import dump
 from paddle_dialog.errors import UserError
 from paddle_dialog.tasks.empathetic.data.emotions import EMOTIONS, EmotionLexicon, emotion_id, nearest_emotion
-from paddle_dialog.tasks.empathetic.data.encoding import HINTS, make_encoder
-from paddle_dialog.tasks.empathetic.data.vocabulary import HINT_ID
-from paddle_dialog.tasks.empathetic.task import TASK
+from paddle_dialog.tasks.empathetic.data.encoding import HINT_ID, HINTS, make_encoder
 from paddle_dialog.text.vocabulary import SPECIAL_TOKENS, Vocabulary
 
 
@@ -46,23 +43,6 @@ def _file(tmp_path, name, text):
     return str(path)
 
 
-def test_word_file(tmp_path):
-    lexicon = EmotionLexicon.load(_file(tmp_path, "words.txt", "Happy\n\n tears \n"))
-    assert len(lexicon) == 2
-    assert "happy" in lexicon
-    assert "HAPPY" in lexicon
-    assert "table" not in lexicon
-    assert 3 not in lexicon
-    assert [word in lexicon for word in ("happy", "table", "tears")] == [True, False, True]
-
-
-def test_json_file_leaves_out_words_without_a_category(tmp_path):
-    table = {"grief": ["sadness", "negative"], "table": []}
-    lexicon = EmotionLexicon.load(_file(tmp_path, "nrc.json", json.dumps(table, indent=1)))
-    assert "grief" in lexicon
-    assert "table" not in lexicon
-
-
 @pytest.mark.parametrize(
     ("name", "text", "message"),
     [
@@ -77,12 +57,6 @@ def test_json_file_leaves_out_words_without_a_category(tmp_path):
 def test_faulty_files(tmp_path, name, text, message):
     with pytest.raises(UserError, match=message):
         EmotionLexicon.load(_file(tmp_path, name, text))
-
-
-def test_missing_package_says_what_to_install(monkeypatch):
-    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
-    with pytest.raises(UserError, match="NRCLex is not installed; pip install NRCLex"):
-        EmotionLexicon.load("nrc")
 
 
 @pytest.mark.skipif(importlib.util.find_spec("nrclex") is None, reason="NRCLex is not installed")
@@ -172,11 +146,3 @@ def test_an_exported_bundle_has_its_marks(tmp_path: Path) -> None:
     own = save(tmp_path / "own", **{HINTS: shipped.extra[HINTS].replace(b"1", b"0"), "state": b"of the run"})
     export_bundle(own, tmp_path / "again")
     assert load_bundle(tmp_path / "again").extra == {HINTS: load_bundle(own).extra[HINTS]}
-
-
-def test_a_model_without_hints_has_no_marks(tmp_path: Path, no_lexicon: None) -> None:
-    recipe = save_model(tmp_path, emotion={"hints": False})
-    assert recipe.exists()
-    bundle = load_bundle(tmp_path / "run" / "best")
-    assert TASK.bundle_files(make_config(emotion={"hints": False}), bundle.vocabularies, {}) == {}
-    assert paddle_dialog.load(tmp_path / "run" / "best").answer([CONTEXT])[0].predictions

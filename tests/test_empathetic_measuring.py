@@ -17,16 +17,11 @@ from empathetic_toys import (
 )
 
 from paddle_dialog.data.training_data import EncodedData, TrainingData
-from paddle_dialog.metrics.text import has_phrase, has_repeated_ngram
+from paddle_dialog.metrics import has_phrase, has_repeated_ngram
 from paddle_dialog.tasks.empathetic.data.dialogue import Dialogue
 from paddle_dialog.tasks.empathetic.data.emotions import EMOTIONS
 from paddle_dialog.tasks.empathetic.data.examples import DialogueDataset, collate
-from paddle_dialog.tasks.empathetic.evaluation import (
-    emotion_metrics,
-    evaluate,
-    glance_accuracy,
-    reply_metrics,
-)
+from paddle_dialog.tasks.empathetic.evaluation import evaluate, glance_accuracy, reply_metrics
 from paddle_dialog.tasks.empathetic.task import TASK
 
 
@@ -51,15 +46,6 @@ def test_repeated_ngrams_may_overlap():
     # The first has abcd three times, the second aaaa twice; the fifth repeats only abc.
     assert [has_repeated_ngram(reply, 4) for reply in replies] == [True, True, False, False, False, False]
     assert sum(has_repeated_ngram(reply, 3) for reply in replies) == 4
-
-
-def test_emotion_accuracy_leaves_out_what_is_not_annotated():
-    labels = ["sad", "sad", "proud", "sad"]
-    probabilities = np.eye(32)[[EMOTIONS.index(label) for label in labels]]
-    found = emotion_metrics(probabilities, ["sad", "proud", "proud", None])
-    assert found == {"emotion_accuracy": 2 / 3, "calibration_error": pytest.approx(1 / 3)}
-    nothing = {"emotion_accuracy": None, "calibration_error": None}
-    assert emotion_metrics(probabilities, [None] * 4) == nothing
 
 
 def test_reply_metrics_together():

@@ -23,8 +23,8 @@ from paddle_dialog.errors import UserError
 from paddle_dialog.recipes import load_config
 from paddle_dialog.tasks.empathetic.data.dialogue import Dialogue
 from paddle_dialog.tasks.empathetic.data.emotions import EMOTIONS, emotion_id
+from paddle_dialog.tasks.empathetic.data.encoding import FIRST_EMOTION_ID
 from paddle_dialog.tasks.empathetic.data.examples import DialogueDataset, collate
-from paddle_dialog.tasks.empathetic.data.vocabulary import FIRST_EMOTION_ID
 from paddle_dialog.tasks.empathetic.network.emo_prepend import EmoPrepend
 from paddle_dialog.tasks.empathetic.network.loss import EmpatheticLoss
 
@@ -99,25 +99,6 @@ def test_the_reply_teaches_the_emotion_head_nothing() -> None:
     assert float(network.embedding.weight.grad.abs().sum()) > 0.0
 
 
-def test_hints_can_be_left_out() -> None:
-    source, lengths, target, *_ = batch(make_config())
-    left_out, *_ = batch(make_config(emotion={"hints": False}))
-    assert left_out.hints is None and source.hints.any().item()
-    network = make_network(make_config(), len(VOCABULARY))
-    with_it, without = (network(*each, lengths, target).logits.numpy() for each in (source, left_out))
-    assert not np.allclose(with_it, without)
-
-
-def test_dropout_acts_in_training_in_every_family() -> None:
-    for family in MODELS:
-        config = make_config(family, model={"dropout": 0.5})
-        network = make_network(config, len(VOCABULARY))
-        source, lengths, target, *_ = batch(config)
-        network.train()
-        first, second = (network(*source, lengths, target) for _ in range(2))
-        assert (first[0] != second[0]).any().item() and (first[-1] != second[-1]).any().item()
-
-
 @pytest.mark.parametrize("pointer", [True, False])
 def test_the_loss_is_reply_plus_weighted_emotion_over_annotated_rows(pointer: bool) -> None:
     config = make_config(generator={"pointer": pointer})
@@ -163,22 +144,6 @@ def test_a_word_of_the_context_outside_the_vocabulary_is_copied() -> None:
     copied = np.exp(scores.numpy())
     assert copied[0, outside].sum() > 0.2
     assert copied[1:, outside].max() < 1e-12  # the other contexts have no such words
-
-
-def test_a_weight_of_its_own_or_shared_tables() -> None:
-    sizes = {
-        (share, tie): sum(
-            p.size
-            for p in EmoPrepend(
-                make_config(model={"share_embeddings": share, "tie_output": tie}), 60
-            ).parameters()
-        )
-        for share in (True, False)
-        for tie in (True, False)
-    }
-    table = 60 * 8
-    assert sizes[False, True] - sizes[True, True] == table
-    assert sizes[True, False] - sizes[True, True] == table
 
 
 def test_a_vocabulary_without_room_for_the_reserved_entries_is_refused() -> None:

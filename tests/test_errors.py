@@ -14,9 +14,11 @@ import sys
 import time
 from pathlib import Path
 
+import numpy as np
 import pytest
 from command import ROOT, run, run_here, start
 from filelock import FileLock
+from safetensors import numpy as tensors
 
 FIRST = "天山春红风"
 PAIR = f"{FIRST}\t地水秋绿月\n"
@@ -319,3 +321,32 @@ def test_scripts_run_the_code_of_their_own_checkout(tmp_path):
                 [sys.executable, script], capture_output=True, encoding="utf-8", cwd=tmp_path
             )
             assert done.stderr == f"{script.stem}\n"
+
+
+MOMENT = "output.weight::moment1_0"
+WRONG_ARRAYS = {
+    "missing": (lambda arrays: arrays.pop(MOMENT), "is damaged: output.weight::moment1_0 is missing"),
+    "unknown": (
+        lambda arrays: arrays.update({f"{MOMENT}x": arrays[MOMENT]}),
+        "is damaged: output.weight::moment1_0x is",
+    ),
+    "shape": (lambda arrays: arrays.update({MOMENT: arrays[MOMENT][:1]}), "moment1_0 has shape [1, "),
+    "type": (lambda arrays: arrays.update({MOMENT: arrays[MOMENT].astype(int)}), "moment1_0 has type int64"),
+    "NaN": (lambda arrays: arrays[MOMENT].fill(np.nan), "moment1_0 has numbers that are not finite"),
+    "empty": (lambda arrays: arrays.clear(), "is missing"),
+}
+
+
+@pytest.mark.parametrize("kind", WRONG_ARRAYS)
+def test_a_checkpoint_with_wrong_arrays(lstm, tmp_path, kind):
+    last, (change, said) = (
+        shutil.copytree(lstm.folder / "last", tmp_path / "run" / "last"),
+        WRONG_ARRAYS[kind],
+    )
+    arrays = {name: array.copy() for name, array in tensors.load_file(last / "optimizer.safetensors").items()}
+    change(arrays)
+    tampered(last, "optimizer.safetensors", tensors.save(arrays))
+    line = run_here(
+        "train", "-c", lstm.config, "--resume", "auto", "-o", f"output_dir={tmp_path}/run"
+    ).error_line()
+    assert f"{last}/optimizer.safetensors: " in line and said in line

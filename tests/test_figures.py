@@ -12,9 +12,8 @@ from empathetic_toys import save_model
 from matplotlib import image as images
 
 from paddle_dialog.errors import UserError
-from paddle_dialog.figures.charts import draw_confusion_matrix
-from paddle_dialog.figures.folder import FigureFolder
-from paddle_dialog.metrics.classification import confusion_matrix
+from paddle_dialog.figures import FigureFolder, draw_confusion_matrix
+from paddle_dialog.metrics import confusion_matrix
 from paddle_dialog.tasks.empathetic.data.emotions import EMOTIONS
 from paddle_dialog.tasks.empathetic.evaluation import BY_KINSHIP, emotion_report
 

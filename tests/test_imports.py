@@ -77,7 +77,6 @@ def test_imports_run_from_tools_to_tasks_to_the_library():
 FLOORS = (
     *(
         "errors",
-        "mkl",
         "processes",
         "device",
         "config",
@@ -88,9 +87,9 @@ FLOORS = (
         "decoding",
         "bundle",
     ),
-    *("metrics", "figures", "objective", "training.losses", "serving.config", "serving.word_filter"),
+    *("metrics", "figures", "objective", "training.losses", "serving.config"),
     *("predictor", "serving.endpoint", "task", "recipes", "bundle.export", "judge", "training", "serving"),
-    *("command_line", "budget"),
+    "command_line",
 )
 
 

@@ -8,8 +8,15 @@ import pytest
 from sklearn.metrics import confusion_matrix as by_sklearn
 from sklearn.metrics import f1_score as f1_by_sklearn
 
-from paddle_dialog.metrics.classification import calibration_error, confusion_matrix, f1_score
-from paddle_dialog.metrics.text import corpus_bleu, distinct_n, perplexity_per_example, token_perplexity
+from paddle_dialog.metrics import (
+    calibration_error,
+    confusion_matrix,
+    corpus_bleu,
+    distinct_n,
+    f1_score,
+    perplexity_per_example,
+    token_perplexity,
+)
 
 
 def test_confusion_and_f1_are_those_of_scikit_learn() -> None:

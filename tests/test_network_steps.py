@@ -230,7 +230,7 @@ def test_the_search_finds_the_texts_of_the_network(name: str) -> None:
 
 def test_transformers_and_language_models_read_texts_whole() -> None:
     reads = {name for name in SERVED if isinstance(random_case(name).arrays, TextReader)}
-    assert reads == {*LM, *(name for name in PLAIN if name.startswith("transformer"))}
+    assert reads == {"language model", *(name for name in PLAIN if name.startswith("transformer"))}
 
 
 def test_many_texts_are_read_in_parts() -> None:

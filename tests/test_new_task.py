@@ -18,8 +18,8 @@ from serving_toys import running
 from paddle_dialog import tasks
 from paddle_dialog.serving.app import create_app
 from paddle_dialog.serving.config import ModelSource, ServeConfig
+from paddle_dialog.serving.endpoint import WordFilter
 from paddle_dialog.serving.models import find_models, load_models
-from paddle_dialog.serving.word_filter import WordFilter
 
 WORDS = {
     "weather": "snow rain wind storm frost sun",

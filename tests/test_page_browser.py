@@ -12,9 +12,8 @@ from page_browser import _reply_predictor, ask, idle, low_contrasts, opened, say
 from page_couplets import KNOWN, PAIRS, SCROLLS, choose, compose, hung, offer_all, request_of, scroll
 
 from paddle_dialog.serving.config import LimitsConfig
-from paddle_dialog.serving.endpoint import ByLanguage
+from paddle_dialog.serving.endpoint import ByLanguage, WordFilter
 from paddle_dialog.serving.models import make_card
-from paddle_dialog.serving.word_filter import WordFilter
 from paddle_dialog.tasks.empathetic.api import ReplyEndpoint
 from paddle_dialog.tasks.empathetic.data.emotions import CHINESE_NAMES
 

@@ -14,8 +14,8 @@ from serving_toys import loader, make_app, running
 from paddle_dialog.decoding.paddle_steps import PrefixModel
 from paddle_dialog.decoding.scoring import text_log_probs
 from paddle_dialog.serving.config import LimitsConfig
+from paddle_dialog.serving.endpoint import WordFilter
 from paddle_dialog.serving.models import make_card
-from paddle_dialog.serving.word_filter import WordFilter
 from paddle_dialog.tasks.poem.api import PoemEndpoint
 
 POEM = "白日依山尽，黄河入海流。欲穷千里目，更上一层楼。"

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import os
 import re
 import shutil
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -35,20 +32,6 @@ def test_another_name_is_told_with_those_that_exist(name: str) -> None:
     with pytest.raises(UserError) as raised:
         find_task(name)
     assert str(raised.value) == f"task: '{name}' is unknown; there are {', '.join(task_names())}"
-
-
-def test_a_task_of_the_users_own_is_found(tmp_path: Path) -> None:
-    (tmp_path / "headline").mkdir()
-    (tmp_path / "headline" / "task.py").write_text(
-        "from paddle_dialog.tasks.headline.words import TASK\n", encoding="utf-8"
-    )
-    (tmp_path / "headline" / "words.py").write_text("TASK = 'the headline'\n", encoding="utf-8")
-    code = "from paddle_dialog.recipes import *; print(find_task('headline'), find_task('couplet').name)"
-    environment = {**os.environ, "PYTHONPATH": str(ROOT), "PADDLE_DIALOG_TASKS": str(tmp_path)}
-    done = subprocess.run(
-        [sys.executable, "-c", code], env=environment, capture_output=True, encoding="utf-8"
-    )
-    assert done.stdout == "the headline couplet\n", done.stderr
 
 
 def test_nothing_in_the_library_names_a_task() -> None:

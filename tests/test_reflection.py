@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from paddle_dialog.tasks.empathetic.clauses import Clause, chinese_clauses, clauses_of, english_clauses
+from paddle_dialog.tasks.empathetic.clauses import chinese_clauses, clauses_of, english_clauses
 from paddle_dialog.tasks.empathetic.data.emotions import EMOTIONS_OF
-from paddle_dialog.tasks.empathetic.replies import ANY, LIKELY, MIN_EMOTION, Reflector, framed, read_frames
+from paddle_dialog.tasks.empathetic.replies import ANY, LIKELY, MIN_EMOTION, Reflector, read_frames
 
 TURNS = (
     Path(__file__).parent / "data" / "clauses.tsv"
@@ -78,11 +78,6 @@ def test_what_is_grim_gets_no_joy() -> None:
     assert found and ("content",) not in {reply.emotions for reply in found}
     assert any("I really feel for you" in reply.text for reply in found)
     assert not any("wonderful" in reply.text or "happy" in reply.text for reply in found)
-
-
-def test_a_frame_takes_any_clause() -> None:
-    clause = Clause("your dog {} died", "plain", 0.0)
-    assert framed("oh, {}.", clause.text) == "Oh, your dog {} died."
 
 
 def test_a_good_word_gets_no_joy_from_who_feels_bad() -> None:

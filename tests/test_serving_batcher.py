@@ -82,18 +82,6 @@ def test_decoders_that_are_free_share_what_waits(endpoint):
     assert sorted(batches) == [2, 3]
 
 
-def test_other_settings_are_another_batch(start, endpoint):
-    batcher = start(max_batch=8)
-
-    async def scenario():
-        tasks = await blocked(batcher, endpoint, *(Job(text, text.isupper()) for text in "aBcD"))
-        endpoint.open.set()
-        await asyncio.gather(*tasks)
-
-    asyncio.run(scenario())
-    assert endpoint.batches == [["first"], ["a", "c"], ["B", "D"]]
-
-
 def test_a_free_worker_waits_for_company_but_not_for_ever(start, endpoint):
     patient = start(max_batch=2, max_wait_ms=60_000)
 

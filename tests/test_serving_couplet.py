@@ -1,16 +1,12 @@
 """The couplet's address: the command's JSON, locks, rules, banned words, batches."""
 
-import asyncio
-import re
-
-import httpx
 import pytest
 from couplet_toys import LEVEL, OBLIQUE, toy
 from serving_toys import loader, make_app, running
 
 from paddle_dialog.serving.batcher import SLOW
 from paddle_dialog.serving.config import LimitsConfig
-from paddle_dialog.serving.word_filter import WordFilter
+from paddle_dialog.serving.endpoint import WordFilter
 from paddle_dialog.tasks.couplet.api import CoupletEndpoint, tone_names
 from paddle_dialog.tasks.couplet.couplets import Couplet
 from paddle_dialog.tasks.couplet.known import COUPLET_INDEX, index_bytes
@@ -100,21 +96,6 @@ def test_answers_name_the_nearest_couplet_of_the_corpus():
     assert known == [{"first": "鸟老客", "second": texts[0], "distance": d} for d in (0, far)]
 
 
-@pytest.mark.parametrize("first", ["", " ", "\u3000\t", "\u200b", "couplet", "！？"])
-def test_the_schema_refuses_an_empty_line_as_the_server_does(first):
-    schema = CoupletEndpoint(LimitsConfig()).request_model.model_json_schema()["properties"]["first"]
-    assert schema["minLength"] == 1 and not re.search(schema["pattern"], first)
-    assert re.search(schema["pattern"], "abc春") and re.search(schema["pattern"], "𠀀")
-    with start() as client:
-        status, record = ask(client, first=first)
-        assert status == 422 and "pattern" not in record["error"]
-        assert ask(client, lock="")[0] == 422
-
-
-def test_tones_by_name():
-    assert tone_names("春雨，好a") == ["ping", "ze", "punctuation", "ze", "unknown"]
-
-
 def test_locked_characters_and_rules_are_kept():
     with start() as client:
         _, locked = ask(client, lock="？山？")
@@ -153,13 +134,6 @@ def test_requests_with_other_locks_share_a_search_and_other_rules_do_not(monkeyp
     assert together == alone
 
 
-def test_rules_of_one_request_do_not_reach_the_next():
-    with start() as client:
-        before = ask(client)
-        ask(client, rules={"enabled": False, "tone_weight": 3})
-        assert ask(client) == before
-
-
 def test_banned_words_are_refused_in_line_and_lock_and_never_written(tmp_path):
     with start() as client:
         _, record = ask(client, n_best=10)
@@ -188,25 +162,3 @@ def test_where_only_banned_words_are_left_there_is_no_answer(tmp_path):
 def test_a_greedy_recipe_still_gives_several_candidates():
     with start(toy(LEVEL + OBLIQUE, strategy="greedy", beam_size=1)) as client:
         assert len(ask(client, n_best=3)[1]["predictions"]) == 3
-
-
-def test_requests_at_the_same_time_are_answered_each_with_its_own(monkeypatch):
-    firsts = [a + b for a in OBLIQUE[:4] for b in OBLIQUE[:4]]
-    predictor = toy(LEVEL + OBLIQUE)
-    expected = {r["first"]: r["predictions"] for r in predictor.predict_records(firsts, 2)}
-    endpoint = CoupletEndpoint(LimitsConfig())
-    app = make_app(endpoint, load=loader(endpoint, predictor), batching={"max_wait_ms": 50.0})
-
-    async def scenario():
-        transport = httpx.ASGITransport(app)
-        async with httpx.AsyncClient(transport=transport, base_url="http://localhost") as client:
-            requests = [client.post("/v1/couplet", json={"first": f, "n_best": 2}) for f in firsts]
-            return [response.json() for response in await asyncio.gather(*requests)]
-
-    with running(app):
-        answers = asyncio.run(scenario())
-    assert {answer["first"]: answer["predictions"] for answer in answers} == expected
-    batches = app.state.metrics.registry.get_sample_value(
-        "paddle_dialog_batch_size_count", {"task": "couplet"}
-    )
-    assert 1 <= batches < len(firsts)

@@ -9,10 +9,9 @@ from serving_toys import EchoEndpoint, EchoRequest, make_app, make_config, runni
 
 from paddle_dialog.errors import UserError
 from paddle_dialog.serving.config import ModelSource
-from paddle_dialog.serving.endpoint import ANSWERED, LANGUAGE, ByLanguage
+from paddle_dialog.serving.endpoint import ANSWERED, LANGUAGE, ByLanguage, WordFilter
 from paddle_dialog.serving.models import endpoints_of, find_models, load_models
-from paddle_dialog.serving.word_filter import WordFilter
-from paddle_dialog.text.language import LanguageName
+from paddle_dialog.text.characters import LanguageName
 
 
 class SpokenRequest(EchoRequest):

@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from serving_toys import loader, make_app, running
 
 from paddle_dialog.serving.config import LimitsConfig
-from paddle_dialog.serving.word_filter import WordFilter
+from paddle_dialog.serving.endpoint import WordFilter
 from paddle_dialog.tasks.empathetic import api
-from paddle_dialog.tasks.empathetic.api import ReplyAnswer, ReplyEndpoint
+from paddle_dialog.tasks.empathetic.api import ReplyEndpoint
 from paddle_dialog.tasks.empathetic.data.dialogue import clean_turn
 from paddle_dialog.tasks.empathetic.data.language import ENGLISH, _split_chunk
 
@@ -43,17 +43,6 @@ def test_the_answer_is_that_of_the_command():
     (expected,) = make_predictor().predict_records([json.dumps({"context": CONTEXT})], 2)
     with start() as client:
         assert ask(client, n_best=2) == (200, expected)
-
-
-def test_where_no_emotion_is_clear_there_is_null():
-    with start(make_predictor(decoding={"min_confidence": 1.0})) as client:
-        status, unclear = ask(client)
-    with start() as client:
-        _, clear = ask(client)
-    assert status == 200
-    assert unclear == {**clear, "emotion": None} and clear["emotion"] is not None
-    null = ReplyAnswer.model_json_schema()["properties"]["emotion"]
-    assert {"type": "null"} in null["anyOf"] and "null where none" in null["description"]
 
 
 @settings(deadline=None)

@@ -97,6 +97,14 @@ CASES = [
         {"n", "accuracy"},
     ),
     Case(
+        "empathetic_zh",
+        "causal",
+        ("data.piece_count=500", "model.copy_size=4", "decoding.max_length=6", "emotion.ngram_buckets=500"),
+        ("我養了十年的貓昨天走了",),
+        {"context", "emotion", "emotions", "predictions"},
+        {"emotion_accuracy", "common_openings", *LIKELY},
+    ),
+    Case(
         "empathetic_transformer",
         "transformer",
         ("decoding.max_length=6", "emotion.ngram_buckets=512"),

@@ -18,8 +18,7 @@ from paddle_dialog.config.models import TransformerConfig
 from paddle_dialog.errors import UserError
 from paddle_dialog.models.seq2seq import PointerSeq2Seq
 from paddle_dialog.serving.config import LimitsConfig
-from paddle_dialog.serving.endpoint import NoResult
-from paddle_dialog.serving.word_filter import WordFilter
+from paddle_dialog.serving.endpoint import NoResult, WordFilter
 from paddle_dialog.tasks.translation.api import TranslationEndpoint, TranslationItem
 from paddle_dialog.tasks.translation.config import (
     TranslationConfig,

@@ -191,13 +191,3 @@ def test_a_missing_package_is_named_with_what_brings_it(module: str, said: str) 
         lines = PROJECT["optional-dependencies"][extra] if extra else PROJECT["dependencies"]
         brought = {canonicalize_name(requirement.name) for requirement in requirements(lines)}
         assert all({canonicalize_name(name) for name in owners[each]} & brought for each in PACKAGES[extra])
-
-
-def test_setting_up_refuses_an_unknown_word_in_a_line() -> None:
-    done = subprocess.run(
-        ["bash", ROOT / "tools" / "setup_env.sh", "--ligth"], capture_output=True, encoding="utf-8"
-    )
-    assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1)
-    assert done.stderr.startswith(
-        "setup_env: unknown argument '--ligth'; there are --light, --dev and --pretrained"
-    )

@@ -41,7 +41,7 @@ def export_bundle(
     eight_bits: bool = False,
     overwrite: bool = False,
 ) -> int:
-    """Write a bundle for others: smaller weights, and file names in place of the paths in the config.
+    """Write a bundle for others, with smaller weights and no paths in the config; return its bytes.
 
     Args:
         source: a run's `best` or `last`.
@@ -50,9 +50,6 @@ def export_bundle(
         data: sources from which the task makes further files with the final weights, e.g. an index of them.
         eight_bits: whether matrices take 8 bits a number, with a scale for each row, instead of float16's 16.
         overwrite: whether the bundle of another model may be replaced.
-
-    Returns:
-        Bytes of all files written.
     """
     check_replaceable(target)
     if target.resolve() == source.resolve():
@@ -88,15 +85,12 @@ def export_bundle(
 
 
 def export_merged(source: Path, target: Path, base: str = "") -> int:
-    """Write a pre-trained model that was fine-tuned as one folder in Hugging Face's form, in float32.
+    """Write a fine-tuned pre-trained model as one folder in Hugging Face's form, in float32; return its bytes.
 
     Args:
         source: a run's `best` or `last`, or a bundle.
         target: a new folder.
         base: the folder of the frozen model, where it is no longer where the run had it.
-
-    Returns:
-        Bytes of all files written.
     """
     if target.exists():
         raise UserError(f"{target}: exists; name a new folder")
@@ -127,6 +121,8 @@ def export_merged(source: Path, target: Path, base: str = "") -> int:
 def _without_folders(task: Task, config: ExperimentConfig) -> ExperimentConfig:
     """Return a config with its paths cut to file names, without the files that answering does not read."""
     keys = ["data.train", "data.dev", "data.vocabulary", "training.start_from", *task.path_keys]
+    if getattr(config.model, "vectors", None) is not None:
+        keys.append("model.vectors")
     if isinstance(config.model, PretrainedConfig) and Path(config.model.pretrained).is_dir():
         keys.append("model.pretrained")
     paths = {key: attrgetter(key)(config) for key in keys}

@@ -21,6 +21,7 @@ from safetensors import SafetensorError
 from safetensors.numpy import load as parse_tensors
 from safetensors.numpy import save as serialise_tensors
 
+from paddle_dialog.bundle.weights import check_arrays
 from paddle_dialog.data.eight_bits import EightBitWeights, quantize
 from paddle_dialog.data.files import MANIFEST
 from paddle_dialog.data.records import parse_json
@@ -168,7 +169,7 @@ def _read_bundle(folder: Path) -> Bundle:
     }
     try:
         tensors = parse_tensors(files.pop(WEIGHTS))
-        _check_numbers(tensors, folder / WEIGHTS)
+        check_arrays(tensors, folder / WEIGHTS)
         weights = EightBitWeights(tensors)
         config_text = files.pop(CONFIG).decode("utf-8")
         card = files.pop(CARD, b"").decode("utf-8")
@@ -202,15 +203,6 @@ def _read_manifest(folder: Path) -> dict[str, Any]:
                 f"{path}: is damaged or harmful: {name[:80]!r} is not the plain name of a bundle's file"
             )
     return dict(manifest)
-
-
-def _check_numbers(tensors: Mapping[str, np.ndarray], path: Path) -> None:
-    """Check the types of weights, and that none is infinite or not a number."""
-    for name, values in tensors.items():
-        if values.dtype.kind not in "fiub" or values.dtype.itemsize > 8:
-            raise UserError(f"{path}: {name} has type {values.dtype}; weights are numbers, such as float32")
-        if values.dtype.kind == "f" and not np.isfinite(values).all():
-            raise UserError(f"{path}: {name} has numbers that are not finite; restore or retrain it")
 
 
 def unpack_xz(content: bytes, most: int) -> bytes:
@@ -289,13 +281,7 @@ def _sync_folder(folder: Path) -> None:
 
 @contextmanager
 def file_errors(where: str, what: str, remedy: str) -> Iterator[None]:
-    """Report what goes wrong within a `with` block that reads a file of a bundle, in one sentence.
-
-    Args:
-        where: the file.
-        what: what it should hold.
-        remedy: what the user can do.
-    """
+    """Report what goes wrong within a `with` block that reads a file of a bundle, in one sentence."""
     try:
         yield
     except (

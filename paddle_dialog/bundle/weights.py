@@ -23,10 +23,9 @@ _PER_TOKEN = re.compile(r"(embedding\.table\.weight|^output\.(weight|bias))$")  
 def read_weights(network: nn.Layer) -> dict[str, np.ndarray]:
     """Return a network's parameters and persistent buffers as arrays, each under the first of its names only.
 
-    Those of layers that set `training_only` are left out, see `read_training_only`, and a network's
-    `weights_elsewhere`: names of frozen weights that another folder has.
+    A network's `weights_elsewhere` are left out: names of frozen weights that another folder has.
     """
-    state, left_out = network.state_dict(), _training_only(network) | _elsewhere(network)
+    state, left_out = network.state_dict(), _elsewhere(network)
     return {
         name: state[name].numpy()
         for name, first in _first_names(state).items()
@@ -34,49 +33,39 @@ def read_weights(network: nn.Layer) -> dict[str, np.ndarray]:
     }
 
 
-def read_training_only(network: nn.Layer) -> dict[str, np.ndarray]:
-    """Return the weights that `read_weights` leaves out: those that training needs and answering does not."""
-    state = network.state_dict()
-    return {name: state[name].numpy() for name in _training_only(network)}
-
-
 def check_arrays(
-    arrays: Mapping[str, np.ndarray],
-    where: str | Path,
-    shapes: Mapping[str, tuple[int, ...]] | None = None,
+    arrays: Mapping[str, np.ndarray], where: Path, shapes: Mapping[str, tuple[int, ...]] | None = None
 ) -> None:
-    """Check arrays that were read from a file before they are used.
+    """Check arrays that were read from a file: their types, and that none is infinite or not a number.
 
     Args:
         where: the file.
-        shapes: that the file must hold by name, no more and no less; None takes any.
+        shapes: that the file must hold by name, no more and no less, all of floats; None takes any.
     """
     if shapes is not None and arrays.keys() != shapes.keys():
         odd = min(arrays.keys() ^ shapes.keys())
         raise UserError(f"{where}: is damaged: {odd} is {'unknown' if odd in arrays else 'missing'}")
-    for name, array in arrays.items():
-        if shapes is not None and array.shape != shapes[name]:
+    for name, values in arrays.items():
+        if shapes is not None and values.shape != shapes[name]:
             raise UserError(
-                f"{where}: is damaged: {name} has shape {list(array.shape)} and not {list(shapes[name])}"
+                f"{where}: is damaged: {name} has shape {list(values.shape)} and not {list(shapes[name])}"
             )
-        if array.dtype.kind != "f":
-            raise UserError(f"{where}: is damaged: {name} is of {array.dtype} and not of floats")
-        if not np.isfinite(array).all():
-            raise UserError(f"{where}: is damaged: {name} has a value that is not finite")
+        if values.dtype.kind not in ("fiub" if shapes is None else "f") or values.dtype.itemsize > 8:
+            raise UserError(f"{where}: {name} has type {values.dtype}; weights are numbers, such as float32")
+        if values.dtype.kind == "f" and not np.isfinite(values).all():
+            raise UserError(f"{where}: {name} has numbers that are not finite; restore or retrain it")
 
 
 def set_weights(network: nn.Layer, weights: Mapping[str, np.ndarray], where: str | Path) -> None:
     """Copy weights into a network, casting to its precision.
 
-    A parameter that several layers share may have any one of its names, or all. Weights that only
-    training needs may be missing, and then keep their values.
+    A parameter that several layers share may have any one of its names, or all.
     """
     state = network.state_dict()
     first_names = _first_names(state)
     # The name in the file for each first name.
     sources = {first_names[name]: name for name in reversed(state) if name in weights}
-    optional = _training_only(network) | _elsewhere(network)
-    missing = sorted(set(first_names.values()) - sources.keys() - optional)
+    missing = sorted(set(first_names.values()) - sources.keys() - _elsewhere(network))
     foreign = sorted(weights.keys() - state.keys())
     if missing or foreign:
         odd = f"{missing[0]} is missing" if missing else f"{foreign[0]} is unknown"
@@ -97,16 +86,6 @@ def set_weights(network: nn.Layer, weights: Mapping[str, np.ndarray], where: str
             )
         converted[name] = values.astype(str(tensor.dtype).removeprefix("paddle."))
     network.set_state_dict(converted)
-
-
-def _training_only(network: nn.Layer) -> set[str]:
-    """Return the names of the weights in layers that set `training_only`."""
-    return {
-        f"{prefix}.{name}"
-        for prefix, layer in network.named_sublayers()
-        if getattr(layer, "training_only", False)
-        for name in layer.state_dict()
-    }
 
 
 def _elsewhere(network: nn.Layer) -> frozenset[str]:
@@ -131,10 +110,6 @@ def grow_weights(
     Further tokens keep their initial values in the tables and the output layer. A further pre-norm layer starts as
     the identity: the last matrix of each of its branches is zero (Chen, Goodfellow & Shlens 2016, "Net2Net",
     section 3).
-
-    Args:
-        initial: weights of the larger network by name.
-        smaller: weights of the smaller one; all are kept.
     """
     depths: dict[str, int] = {}
     for name in smaller:

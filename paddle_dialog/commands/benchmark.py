@@ -6,22 +6,53 @@ python tools/benchmark.py -c configs/couplet.yaml
 from __future__ import annotations
 
 import argparse
+import dataclasses
 import json
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
 from statistics import median
+from typing import Any
 
+from paddle_dialog import recipes
 from paddle_dialog.command_line import base_parser, integer_from, load_model
 from paddle_dialog.config.loader import read_config
-from paddle_dialog.config.typed import build
+from paddle_dialog.config.typed import Problem, at_least, build, setting
 from paddle_dialog.data.records import Record
 from paddle_dialog.errors import UserError
 from paddle_dialog.predictor import Predictor
-from paddle_dialog.recipes import find_recipe
+from paddle_dialog.recipes import find_recipe, find_weights, named_recipe
 
 BUDGET = "budget"  # in configs/
 EXCEEDED = 1  # exit status
 INPUTS, ALONE = 64, 8  # timed together, and one by one
+
+
+@dataclass(frozen=True)
+class AnswerKind:
+    """Answers of one kind, and what they may take."""
+
+    config: str = setting(dataclasses.MISSING, "the recipe, or the folder of a run or a bundle")
+    texts: list[str] = setting(dataclasses.MISSING, "what is answered in turns")  # noqa: RUF009
+    override: list[str] = field(default_factory=list)
+    n_best: int | None = setting(None, "candidates for each text", minimum=1)
+    beside: str | None = setting(None, "the kind whose time is the unit of the limit")
+    limit: float = setting(1.0, "greatest ratio of the two times", above=0.0)
+
+
+@dataclass(frozen=True)
+class BudgetConfig:
+    """A budget."""
+
+    answers: dict[str, AnswerKind] = setting(dataclasses.MISSING, "the kinds by name")  # noqa: RUF009
+    rounds: int = at_least(1, 20, "answers of each kind; their median counts")
+
+    def problems(self) -> Iterator[Problem]:
+        for name, kind in self.answers.items():
+            if not kind.texts:
+                yield f"answers.{name}.texts", "is empty; name what is answered"
+            if kind.beside is not None and kind.beside not in self.answers:
+                yield f"answers.{name}.beside", f"'{kind.beside}' is none of {', '.join(self.answers)}"
 
 
 def main(arguments: argparse.Namespace) -> int | None:
@@ -47,16 +78,11 @@ def main(arguments: argparse.Namespace) -> int | None:
 def measure_decoding(
     predictor: Predictor, single: Sequence[str], batch: Sequence[str], repeats: int
 ) -> Record:
-    """Time one input alone and many at once, text to text.
+    """Time one input alone and many at once, text to text: `milliseconds_one` and `inputs_per_second`.
 
     Args:
-        predictor: a trained model with its decoding settings.
         single: inputs answered one by one; the median over all of them and all repeats counts.
         batch: inputs answered in one call.
-        repeats: how often.
-
-    Returns:
-        `milliseconds_one` and `inputs_per_second`.
     """
 
     def seconds(texts: Sequence[str]) -> float:
@@ -74,10 +100,28 @@ def measure_decoding(
     }
 
 
+def measure_budget(budget: BudgetConfig) -> Iterator[tuple[str, float, float | None]]:
+    """Yield the name of each kind, the median processor time of its answers in ms, and its ratio to another kind."""
+    loaded: dict[tuple[str, ...], Any] = {}
+    times: dict[str, list[float]] = {name: [] for name in budget.answers}
+    for number in range(-1, budget.rounds):  # the first round warms up the caches
+        for name, kind in budget.answers.items():
+            key = kind.config, *kind.override
+            if key not in loaded:
+                recipe = named_recipe(kind.config, None, kind.override)
+                loaded[key] = recipes.load_model(find_weights(recipe), recipe.task, recipe.config()).predictor
+            options = {} if kind.n_best is None else {"n_best": kind.n_best}
+            began = time.process_time()
+            list(loaded[key].predict_records([kind.texts[number % len(kind.texts)]], **options))
+            times[name] += [1000 * (time.process_time() - began)] if number >= 0 else []
+    for name, kind in budget.answers.items():
+        unit = None if kind.beside is None else times[kind.beside]
+        ratio = None if unit is None else median(a / b for a, b in zip(times[name], unit, strict=True))
+        yield name, median(times[name]), ratio
+
+
 def show_budget(arguments: argparse.Namespace) -> int | None:
     """Print what each kind of answer takes and its limit; return a status where a limit is exceeded."""
-    from paddle_dialog.budget import BudgetConfig, measure_budget
-
     path = arguments.config or BUDGET
     budget, exceeded = build(BudgetConfig, read_config(find_recipe(path), arguments.override), path), False
     for name, milliseconds, ratio in measure_budget(budget):

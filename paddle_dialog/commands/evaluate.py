@@ -13,7 +13,7 @@ from paddle_dialog.command_line import base_parser, load_model, note, notes_on_s
 from paddle_dialog.config.loader import flat
 from paddle_dialog.data.training_data import warn_of_dev_data
 from paddle_dialog.errors import UserError
-from paddle_dialog.figures.folder import FigureFolder
+from paddle_dialog.figures import FigureFolder
 
 
 def main(arguments: argparse.Namespace) -> None:

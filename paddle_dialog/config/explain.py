@@ -19,35 +19,21 @@ REQUIRED = "required"
 
 @dataclass(frozen=True)
 class Key:
-    """One key of a configuration.
+    """One key of a configuration."""
 
-    Attributes:
-        name: the key with its sections, e.g. `model.width`.
-        accepts: its type and range in words.
-        default: its default in YAML, or "required".
-        help: what it does.
-    """
-
-    name: str
-    accepts: str
-    default: str
+    name: str  # with its sections, e.g. `model.width`
+    accepts: str  # its type and range in words
+    default: str  # in YAML, or "required"
     help: str
 
 
 @dataclass(frozen=True)
 class Section:
-    """The keys of one dataclass.
+    """The keys of one dataclass that are no sections themselves."""
 
-    Attributes:
-        name: the section with those around it, e.g. `decoding.rerank`; empty at the top level.
-        tag: the `name` that chooses this dataclass for the section, or "".
-        help: the first sentence of the dataclass's docstring.
-        keys: those that are not sections themselves.
-    """
-
-    name: str
-    tag: str
-    help: str
+    name: str  # with the sections around it, e.g. `decoding.rerank`; empty at the top level
+    tag: str  # the `name` that chooses this dataclass for the section, or ""
+    help: str  # the first sentence of the dataclass's docstring
     keys: tuple[Key, ...]
 
 

@@ -28,9 +28,6 @@ def read_config(path: str | Path, overrides: Sequence[str] = ()) -> dict[str, An
     Args:
         path: the YAML file; its `base: other.yaml` is relative to the file that names it.
         overrides: `section.key=value` texts; a later one wins.
-
-    Returns:
-        The merged mapping, not yet typed: `${NAME}` references are filled by `build`.
     """
     mapping = _read_with_base(Path(path), ())
     for override in overrides:
@@ -61,11 +58,7 @@ def write_yaml(value: Any) -> str:
 
 
 def replaced(config: Config, values: Mapping[str, Any]) -> Config:
-    """Return a configuration with other values, which are not checked again.
-
-    Args:
-        values: by `section.key`.
-    """
+    """Return a configuration with other values, which are not checked again."""
     for key, value in values.items():
         name, _, rest = key.partition(".")
         value = replaced(getattr(config, name), {rest: value}) if rest else value
@@ -260,9 +253,6 @@ def expand(text: str) -> str:
     """Fill the references in a text; `$${` is a literal `${`.
 
     As in the shell, `:-default` also serves when the variable is set but empty.
-
-    Raises:
-        UnfilledReferenceError: a variable without default is not set, or a `${` is malformed.
     """
 
     def fill(match: re.Match[str]) -> str:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, Literal
 
-from paddle_dialog.config.fields import Problem, at_least, rate, setting
+from paddle_dialog.config.typed import Problem, at_least, rate, setting
 
 
 @dataclass(frozen=True)
@@ -19,6 +20,14 @@ class NetworkConfig:
     dropout: float = rate(0.1, "share of activations dropped in training")
     share_embeddings: bool = setting(True, "encoder and decoder share one embedding table")
     tie_output: bool = setting(True, "the output layer uses the decoder's embedding table")
+    vectors: str | None = setting(
+        None,
+        "word vectors that a new run's embeddings begin with: a text file of GloVe, word2vec or fastText",
+    )
+    freeze_vectors: bool = setting(False, "the embeddings stay as they begin")
+    sampled_words: int = at_least(
+        0, 0, "words that training draws to estimate the softmax of a large vocabulary; 0 computes all of it"
+    )
 
 
 class OneWidth:
@@ -33,7 +42,6 @@ class OneWidth:
         return self.width
 
     def problems(self) -> Iterator[Problem]:
-        """Yield settings that contradict each other."""
         if self.width % self.num_heads:
             yield "num_heads", f"must divide width ({self.width}), and {self.num_heads} does not"
 
@@ -64,7 +72,6 @@ class LstmAttentionConfig(NetworkConfig):
         return self.hidden_size
 
     def problems(self) -> Iterator[Problem]:
-        """Yield settings that contradict each other."""
         if self.tie_output and self.embedding_size != self.hidden_size:
             yield (
                 "tie_output",
@@ -110,7 +117,6 @@ class TransformerConfig(OneWidth, NetworkConfig):
         return self.bias or not self.tie_output
 
     def problems(self) -> Iterator[Problem]:
-        """Yield settings that contradict each other."""
         if self.key_size is None or self.value_size is None:
             yield from super().problems()
         for key in ("key_size", "value_size"):
@@ -154,6 +160,19 @@ class CausalLmConfig(OneWidth):
 
 
 @dataclass(frozen=True)
+class RecurrentLmConfig:
+    """Stacked LSTM or GRU layers that predict each next token and carry their state from window to window."""
+
+    max_positions: ClassVar[float] = math.inf  # a state has no position
+
+    name: Literal["recurrent_lm"] = "recurrent_lm"
+    cell: Literal["lstm", "gru"] = setting("lstm", "the kind of recurrent layer")
+    width: int = at_least(1, 256, "size of embeddings and states")
+    num_layers: int = at_least(1, 2, "number of layers", maximum=256)
+    dropout: float = rate(0.0, "share of activations dropped in training")
+
+
+@dataclass(frozen=True)
 class LoraConfig:
     """Small matrices that are trained with the frozen ones of a pre-trained model (Hu et al. 2021, "LoRA")."""
 
@@ -182,7 +201,6 @@ class PretrainedConfig:
     )
 
     def problems(self) -> Iterator[Problem]:
-        """Yield settings that contradict each other."""
         if self.dtype == "bfloat16" and self.lora is None:
             yield (
                 "dtype",
@@ -202,4 +220,5 @@ def with_pretrained_path(config: Any, bundle: Path, recipe: Any = None) -> Any:
 
 ModelConfig = LstmAttentionConfig | TransformerConfig
 CausalConfig = CausalTransformerConfig | CausalLmConfig
+LanguageModelConfig = CausalLmConfig | RecurrentLmConfig
 FamilyConfig = LstmAttentionConfig | TransformerConfig | CausalTransformerConfig

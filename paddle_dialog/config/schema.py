@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import ClassVar, Literal
 
-from paddle_dialog.config.fields import ENDLESS, Problem, at_least, rate, setting
 from paddle_dialog.config.models import LstmAttentionConfig, ModelConfig, TransformerConfig
+from paddle_dialog.config.typed import ENDLESS, Problem, at_least, rate, setting
 
 MOST_ROWS = 1000  # of a beam
 INPUTS_TOGETHER = 64  # beams of 1000 of them still fit into memory
@@ -98,7 +98,6 @@ class TrainingConfig:
     log_every: int = at_least(1, 100, "steps between log lines and points of the curves", maximum=ENDLESS)
 
     def problems(self) -> Iterator[Problem]:
-        """Yield settings that contradict each other."""
         if self.schedule == "noam" and self.warmup_steps == 0:
             yield "warmup_steps", "must be at least 1 for the noam schedule, e.g. 4000"
         if self.schedule != "noam" and self.learning_rate > 1:
@@ -141,7 +140,6 @@ class DecodingConfig:
         return INPUTS_TOGETHER
 
     def problems(self) -> Iterator[Problem]:
-        """Yield settings that contradict each other."""
         if self.strategy == "beam" and self.n_best > self.beam_size:
             yield "n_best", f"is {self.n_best}, but a beam of {self.beam_size} holds fewer; raise beam_size"
         if self.strategy == "greedy" and self.n_best > 1:
@@ -174,9 +172,10 @@ class ExperimentConfig:
     training: TrainingConfig = field(default_factory=TrainingConfig)
 
     def problems(self) -> Iterator[Problem]:
-        """Yield settings of different sections that contradict each other."""
         if self.training.patience is not None and self.data.dev is None:
             yield "training.patience", "early stopping needs data.dev"
+        if getattr(self.model, "vectors", None) is not None and self.training.start_from is not None:
+            yield "model.vectors", "are of a new model; leave them out, or training.start_from"
 
 
 @dataclass(frozen=True)
@@ -188,8 +187,9 @@ class GenerationConfig(ExperimentConfig):
     decoding: DecodingConfig = field(default_factory=DecodingConfig)
 
     def problems(self) -> Iterator[Problem]:
-        """Yield settings of different sections that contradict each other."""
         yield from super().problems()
+        if getattr(self.model, "sampled_words", 0) and self.training.label_smoothing:
+            yield "model.sampled_words", "has no mean over the vocabulary; set training.label_smoothing: 0"
         if isinstance(self.model, TransformerConfig):
             if self.data.max_length >= self.model.max_positions:
                 yield (

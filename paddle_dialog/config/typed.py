@@ -13,9 +13,15 @@ import typing
 from collections.abc import Mapping
 from typing import Any, Literal, TypeVar
 
-from paddle_dialog.config.fields import LEAST, MOST
 from paddle_dialog.config.loader import DuplicateKeyError, UnfilledReferenceError, expand, parse_value
 from paddle_dialog.errors import UserError
+
+Problem = tuple[str, str]  # relative key, what is wrong
+
+MOST = 65_536  # the bound of a number whose key declares none: more could not run
+LEAST = 1e-12  # the bound of a positive number whose key declares no minimum: less would be nothing
+ENDLESS = 2**31 - 1  # the bound of a count that costs nothing
+
 
 T = TypeVar("T")
 
@@ -25,6 +31,38 @@ _SCALARS = {bool: "true or false", int: "an integer", float: "a number", str: "t
 _BOUNDS = {"min": "at least", "above": "above", "max": "at most"}
 # YAML 1.1 wants a point and a signed exponent in a float, so it reads 1e-3 as text.
 _EXPONENT_FLOAT = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)[eE][-+]?\d+", re.ASCII)
+
+
+def setting(
+    default: Any,
+    help: str = "",
+    *,
+    minimum: float | None = None,
+    above: float | None = None,
+    maximum: float | None = None,
+) -> Any:
+    """Declare a key of a configuration.
+
+    Args:
+        help: what it does, in a short phrase; `--help-config` prints it. A key declared again
+            in a subclass keeps the phrase of the base class if it brings none.
+        minimum: least number, inclusive.
+        above: number that the value must exceed; above 0 it must reach `LEAST` too.
+        maximum: greatest number, inclusive; by default `MOST`.
+    """
+    bounds = {"min": minimum, "above": above, "max": maximum}
+    metadata = {name: bound for name, bound in bounds.items() if bound is not None}
+    return dataclasses.field(default=default, metadata={**metadata, "help": help} if help else metadata)
+
+
+def at_least(minimum: float, default: Any, help: str = "", maximum: float | None = None) -> Any:
+    """Declare a number that must not be below `minimum`; see `setting`."""
+    return setting(default, help, minimum=minimum, maximum=maximum)
+
+
+def rate(default: float, help: str = "") -> Any:
+    """Declare a number between 0 and 1."""
+    return setting(default, help, minimum=0.0, maximum=1.0)
 
 
 def build(cls: type[T], mapping: Mapping[str, Any], where: str) -> T:
@@ -39,10 +77,6 @@ def build(cls: type[T], mapping: Mapping[str, Any], where: str) -> T:
     Args:
         mapping: its values by field name; `${NAME}` in text is filled from the environment.
         where: the source of the values (a file name), which begins the message.
-
-    Raises:
-        UserError: anything is wrong; one line a problem.
-        TypeError: a field of the dataclass has a type not listed above (an error in the program).
     """
     builder = _Builder()
     built = builder.section(cls, mapping, "")

@@ -42,9 +42,6 @@ def pad_batch(
 
     Returns:
         ids [B, T] and lengths [B], with T the longest length but at least 1.
-
-    Raises:
-        ValueError: there is no sequence.
     """
     if len(sequences) == 0:
         raise ValueError("a batch needs at least one sequence")
@@ -96,11 +93,7 @@ class EpochBatches(ABC):
         self.epoch = epoch
 
     def skip_batches(self, count: int) -> None:
-        """Let the next iteration, and only that one, start after `count` batches, to resume inside an epoch.
-
-        Raises:
-            UserError: the epoch has fewer batches.
-        """
+        """Let the next iteration, and only that one, start after `count` batches, to resume inside an epoch."""
         if not 0 <= count <= len(self):
             raise UserError(
                 f"cannot resume after {count} batches of an epoch that has {len(self)}; "
@@ -199,6 +192,29 @@ class LengthBucketSampler(EpochBatches):
 
     def _by_length(self, indices: Int64Array) -> Int64Array:
         return indices[order_by_length(self._keys[indices], self._step_size)]
+
+
+class ContiguousBatches(EpochBatches):
+    """Batches for a network that carries its state: row i of a batch continues row i of the batch before.
+
+    The windows of a text are cut into equally many for each row; those left over at the end are skipped.
+
+    Args:
+        windows: their number, in the order of the text.
+        rows: of a batch of one process.
+    """
+
+    def __init__(self, windows: int, rows: int, num_replicas: int = 1, rank: int = 0) -> None:
+        rows = max(1, min(rows, windows // num_replicas))
+        self._steps = windows // (rows * num_replicas)
+        self._starts = (np.arange(rows) + rank * rows) * self._steps  # [rows]
+
+    def __len__(self) -> int:
+        return self._steps
+
+    def _batches(self, epoch: int, skip: int) -> Iterator[list[int]]:
+        for step in range(skip, self._steps):
+            yield (self._starts + step).tolist()
 
 
 def share_of_step(step: Int64Array, num_replicas: int, rank: int) -> Int64Array:

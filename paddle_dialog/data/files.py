@@ -1,8 +1,10 @@
 """Lines of UTF-8 text files, plain or compressed, with every failure reported as a UserError."""
 
 import gzip
+import importlib.resources
 import io
 import lzma
+import re
 import zlib
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,6 +15,7 @@ from paddle_dialog.errors import UserError
 MANIFEST = "bundle.json"  # the file that makes a folder a bundle
 LONGEST_LINE = 1 << 26  # bytes; an archive of some kilobytes can unpack to gigabytes without a line's end
 _BOM = b"\xef\xbb\xbf"
+_LIST_NAME = re.compile(r"\[(?P<name>[^]]+)\].*")
 
 
 def read_lines(path: str | Path) -> Iterator[tuple[int, str]]:
@@ -104,3 +107,16 @@ def _open_binary(path: Path) -> BinaryIO:
         ) from error
     except (OSError, ValueError) as error:
         raise UserError(f"{path}: cannot be opened ({error}); give the path of a text file") from error
+
+
+def read_lists(package: str, name: str) -> dict[str, frozenset[str]]:
+    """Read the lists of a text file of a package: `[name]` and a remark, then the words, with blanks between them."""
+    text = (importlib.resources.files(package) / name).read_text(encoding="utf-8")
+    lists: dict[str, set[str]] = {}
+    for line in text.splitlines():
+        head = _LIST_NAME.fullmatch(line)
+        if head is not None:
+            words = lists.setdefault(head["name"], set())
+        else:
+            words.update(line.split())
+    return {name: frozenset(words) for name, words in lists.items()}

@@ -42,11 +42,7 @@ def read_records(path: str | Path, parse: Callable[[Record], T], shape: str) -> 
 
 
 def parse_json(text: str) -> Any:
-    """Parse a JSON text.
-
-    Raises:
-        ValueError: it is none, is nested too deeply, or has a number of thousands of digits; with a plain sentence.
-    """
+    """Parse a JSON text."""
     try:
         return json.loads(text)
     except json.JSONDecodeError as error:

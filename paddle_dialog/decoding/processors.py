@@ -134,9 +134,8 @@ class NoRepeatNGram:
         if grams < 1:
             return
         context = self._size - 1
-        windows = np.lib.stride_tricks.sliding_window_view(
-            prefixes.tokens, self._size, axis=1
-        )  # [N, grams, n]
+        # [N, grams, n]
+        windows = np.lib.stride_tricks.sliding_window_view(prefixes.tokens, self._size, axis=1)
         tail = prefixes.tokens[:, prefixes.length - context :]  # [N, n - 1]
         row, place = np.nonzero((windows[:, :, :context] == tail[:, None, :]).all(axis=2))
         scores[row, windows[row, place, context]] = FORBIDDEN

@@ -50,9 +50,14 @@ class TiedProjection(nn.Layer):
         vocab_size = embedding.weight.shape[0]
         self.bias = self.create_parameter([vocab_size], is_bias=True) if bias else None
 
+    @property
+    def table(self) -> paddle.Tensor:
+        """The embedding's table [V, D]."""
+        return self._owner[0].weight
+
     def forward(self, x: paddle.Tensor) -> paddle.Tensor:
         """Map features [..., D] to logits [..., V]."""
-        logits = paddle.matmul(x, self._owner[0].weight, transpose_y=True)  # [..., V]
+        logits = paddle.matmul(x, self.table, transpose_y=True)  # [..., V]
         return logits if self.bias is None else logits + self.bias
 
 

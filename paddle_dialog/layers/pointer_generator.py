@@ -13,6 +13,7 @@ import paddle.nn.functional as F
 from paddle import Tensor, nn
 
 from paddle_dialog.layers.embeddings import TiedProjection, TokenEmbedding
+from paddle_dialog.layers.sampled_softmax import sampled_logits
 
 LEAST = 1e-30  # replaces a probability of 0 under a logarithm
 
@@ -26,6 +27,7 @@ class PointerGenerator(nn.Layer):
         tied_to: the embedding whose table is the output weight; by default the layer has a weight of its own.
         pointer: without it there is no gate, and words are generated only.
         temperature: divides the vocabulary's scores.
+        sampled: words that training draws in place of the vocabulary; 0 scores all of it.
     """
 
     def __init__(
@@ -36,18 +38,27 @@ class PointerGenerator(nn.Layer):
         pointer: bool = True,
         temperature: float = 1.0,
         bias: bool = True,
+        sampled: int = 0,
     ) -> None:
         super().__init__()
         self.vocab_size = vocab_size
+        self.sampled = sampled
         self.temperature = temperature
         self.output = (
             nn.Linear(width, vocab_size, bias_attr=bias) if tied_to is None else TiedProjection(tied_to, bias)
         )
         self.gate = nn.Linear(width, 1) if pointer else None
 
-    def forward(self, hidden: Tensor) -> tuple[Tensor, Tensor | None]:
-        """Return logits [..., V] and gate logits [...] (p_gen is their sigmoid) of decoder outputs [..., H]."""
-        logits = self.output(hidden)  # [..., V]
+    def forward(self, hidden: Tensor, label: Tensor | None = None) -> tuple[Tensor, Tensor | None]:
+        """Return logits [..., V] and gate logits [...] (p_gen is their sigmoid) of decoder outputs [..., H].
+
+        In training with `sampled` words the logits are `sampled_logits` of the labels [...].
+        """
+        if self.training and self.sampled:
+            assert label is not None
+            logits = sampled_logits(self.output, hidden, label, self.sampled)  # [..., 1 + sampled]
+        else:
+            logits = self.output(hidden)  # [..., V]
         if self.temperature != 1.0:
             logits = logits / self.temperature
         return logits, None if self.gate is None else self.gate(hidden).squeeze(-1)
@@ -92,7 +103,12 @@ def extended_log_probs(
 
 
 def label_nll(
-    logits: Tensor, gate: Tensor, attention: Tensor, copy_ids: Tensor, label: Tensor
+    logits: Tensor,
+    gate: Tensor,
+    attention: Tensor,
+    copy_ids: Tensor,
+    label: Tensor,
+    sampled: bool = False,
 ) -> tuple[Tensor, Tensor]:
     """Return -log P of given words, without computing the distribution over all others, which training does not need.
 
@@ -102,14 +118,16 @@ def label_nll(
         attention: weights over the source [B, T, S].
         copy_ids: extended ids of the source [B, S].
         label: extended ids [B, T].
+        sampled: whether the logits are `sampled_logits`.
 
     Returns:
         -log P [B, T] and -log of the vocabulary's softmax alone [B, T]; where the label is outside the vocabulary
         the latter is that of id 0.
     """
-    vocab_size = logits.shape[-1]
-    known = label < vocab_size  # [B, T]
-    inside = paddle.where(known, label, paddle.zeros_like(label))
+    inside, known = paddle.zeros_like(label), paddle.ones_like(label, dtype="bool")  # [B, T] each
+    if not sampled:
+        known = label < logits.shape[-1]
+        inside = paddle.where(known, label, inside)
     logits, gate, attention = (x.astype("float32") for x in (logits, gate, attention))
     generated = F.cross_entropy(logits, inside.unsqueeze(-1), reduction="none").squeeze(-1)  # [B, T]
     matches = (label.unsqueeze(2) == copy_ids.unsqueeze(1)).astype("float32")  # [B, T, S]

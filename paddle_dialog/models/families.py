@@ -5,8 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from paddle_dialog.config.models import (
+    CausalLmConfig,
     CausalTransformerConfig,
     FamilyConfig,
+    LanguageModelConfig,
     LstmAttentionConfig,
     ModelConfig,
     PretrainedConfig,
@@ -17,6 +19,11 @@ from paddle_dialog.models.numpy_operators import Weights, known_choice
 from paddle_dialog.processes import total_memory
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    import numpy as np
+    from paddle import nn
+
     from paddle_dialog.models.networks import Decoder, Encoder
     from paddle_dialog.models.numpy_layers import NumpyDecoder, NumpyEncoder
 
@@ -77,6 +84,25 @@ def numpy_encoder(config: ModelConfig, weights: Weights) -> NumpyEncoder:
     if isinstance(config, LstmAttentionConfig):
         return NumpyLstmEncoder(config, weights)
     return NumpyTransformerEncoder(config, weights)
+
+
+def build_lm(config: LanguageModelConfig, vocab_size: int, rows: int) -> nn.Layer:
+    """Return an untrained language model; `rows` of a training batch are those whose state is carried."""
+    from paddle_dialog.models import networks
+
+    if isinstance(config, CausalLmConfig):
+        return networks.CausalLm(config, vocab_size)
+    return networks.RecurrentLm(config, vocab_size, rows)
+
+
+def numpy_lm(config: LanguageModelConfig, vocab_size: int, arrays: Mapping[str, np.ndarray]) -> Any:
+    """Return a language model over arrays, which offers `StepModel`."""
+    from paddle_dialog.models.numpy_causal_transformer import NumpyCausalLm
+    from paddle_dialog.models.numpy_recurrent_lm import NumpyRecurrentLm
+
+    if isinstance(config, CausalLmConfig):
+        return NumpyCausalLm(config, vocab_size, arrays)
+    return NumpyRecurrentLm(config, vocab_size, arrays)
 
 
 def check_memory(model: Any, tokens: int, copies: int) -> None:

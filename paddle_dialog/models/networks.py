@@ -1,4 +1,4 @@
-"""The families as Paddle networks: encoders of sources with decoders of targets, and a language model.
+"""The families as Paddle networks: encoders of sources with decoders of targets, and language models.
 
 Decoders read all positions of known targets at once. Step by step, a family decodes over arrays, or through
 `decoding.paddle_steps`, which reads the prefix again.
@@ -16,6 +16,7 @@ from paddle_dialog.config.models import (
     CausalLmConfig,
     CausalTransformerConfig,
     LstmAttentionConfig,
+    RecurrentLmConfig,
     TransformerConfig,
 )
 from paddle_dialog.layers.causal_transformer import CausalTransformer, CopyAttention
@@ -24,6 +25,8 @@ from paddle_dialog.layers.masks import additive_mask, causal_mask
 from paddle_dialog.layers.operators import Dropout
 from paddle_dialog.layers.recurrent import AttentionCell, AttentionMemory, RecurrentEncoder, StateBridge
 from paddle_dialog.layers.transformer import DecoderStack, EncoderStack, KeyValue
+
+NOTHING_READ = -1e30  # a position that none follows
 
 
 class Encoder(nn.Layer):
@@ -282,3 +285,101 @@ def _same_text(positions: Tensor) -> Tensor:
     begins = positions[:, 1:] != positions[:, :-1] + 1  # [B, T - 1]
     text = F.pad(begins.astype("int32").cumsum(axis=1), [1, 0])  # [B, T]
     return text.unsqueeze(2) == text.unsqueeze(1)
+
+
+class CarriedState(nn.Layer):
+    """The state after the last window of each row of a training batch; checkpoints hold it, bundles do not.
+
+    Args:
+        shape: of the state, [P, L, B, H].
+    """
+
+    training_only = True
+
+    def __init__(self, shape: list[int]) -> None:
+        super().__init__()
+        self.register_buffer("state", paddle.zeros(shape))
+        self.register_buffer("position", paddle.full([shape[2]], NOTHING_READ, "float64"))
+
+    def before(self, positions: Tensor) -> Tensor:
+        """Return the state [P, L, B, H] before windows that begin at `positions` [B]; zeros where a text begins."""
+        continues = positions.astype("float64") == self.position[: len(positions)] + 1  # [B]
+        return self.state[:, :, : len(positions)].clone() * continues.astype("float32").unsqueeze(-1)
+
+    @paddle.no_grad()
+    def keep(self, state: Tensor, positions: Tensor) -> None:
+        """Keep the state after windows whose last tokens are at `positions` [B]."""
+        rows = len(positions)  # those of a text that is shorter than a batch are fewer
+        paddle.assign(paddle.concat([state, self.state[:, :, rows:]], axis=2), self.state)
+        paddle.assign(paddle.concat([positions.astype("float64"), self.position[rows:]]), self.position)
+
+
+class RecurrentLm(nn.Layer):
+    """Stacked LSTM or GRU layers as a language model that keeps its state between windows.
+
+    In training, row i of a batch continues row i of the batch before; the gradient stops between the two
+    (truncated backpropagation through time, Mikolov et al. 2010, section 2.2). A row that begins with a new text
+    starts from zero, as every row does in evaluation.
+
+    Args:
+        vocab_size: number V of tokens.
+        rows: of a training batch, at most.
+    """
+
+    def __init__(self, config: RecurrentLmConfig, vocab_size: int, rows: int) -> None:
+        super().__init__()
+        width, layers = config.width, config.num_layers
+        self.embedding = TokenEmbedding(vocab_size, width)
+        kind = nn.LSTM if config.cell == "lstm" else nn.GRU
+        self.rnn = kind(width, width, layers, dropout=config.dropout if layers > 1 else 0.0)
+        self.dropout = Dropout(config.dropout)
+        self.output = TiedProjection(self.embedding)
+        self.carried = CarriedState([2 if config.cell == "lstm" else 1, layers, rows, width])
+
+    def forward(self, ids: Tensor, positions: Tensor) -> Tensor:
+        """Return logits [B, T, V] of every next token.
+
+        Args:
+            ids: int64 [B, T].
+            positions: of the tokens in their texts, int64 [B, T].
+        """
+        if not self.training:
+            return self.read(ids)[0]
+        logits, state = self.read(ids, self.carried.before(positions[:, 0]))
+        self.carried.keep(state, positions[:, -1])
+        return logits
+
+    def read(
+        self, ids: Tensor, state: Tensor | None = None, lengths: Tensor | None = None
+    ) -> tuple[Tensor, Tensor]:
+        """Read windows [B, T] after a state.
+
+        Args:
+            state: [P, L, B, H], where P is 2 for an LSTM (hidden and cell states) and 1 for a GRU; None is zeros.
+            lengths: tokens of each row [B]; all by default.
+
+        Returns:
+            Logits [B, T, V], and the state after each row.
+        """
+        parts, layers, _, width = self.carried.state.shape
+        if state is None:
+            state = paddle.zeros([parts, layers, len(ids), width])
+        before = state[0] if parts == 1 else tuple(state.unbind(0))  # [L, B, H] each
+        hidden, after = self.rnn(
+            self.dropout(self.embedding(ids)), before, sequence_length=lengths
+        )  # [B, T, H]
+        return self.output(self.dropout(hidden)), paddle.stack([after] if parts == 1 else list(after))
+
+    def next_scores(self, source: Tensor, lengths: Tensor, target: Tensor) -> Tensor:
+        """Return logits [B, V] of the token after each target [B, T], begin token first; see `PrefixModel`.
+
+        Args:
+            source: what precedes the begin token, ids [B, S].
+            lengths: [B].
+        """
+        return self.read(target, self.state_after(source, lengths))[0][:, -1]
+
+    def state_after(self, source: Tensor, lengths: Tensor) -> Tensor:
+        """Return the state [P, L, B, H] after sources [B, S] of lengths [B], zeros after an empty one."""
+        _, state = self.read(source, lengths=lengths)
+        return state * (lengths > 0).astype("float32").unsqueeze(-1)

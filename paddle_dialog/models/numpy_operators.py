@@ -14,8 +14,8 @@ import numpy as np
 
 from paddle_dialog.config.models import FamilyConfig
 from paddle_dialog.data.eight_bits import EightBitWeights
+from paddle_dialog.device import has_avx512
 from paddle_dialog.errors import UnsupportedModelError
-from paddle_dialog.mkl import has_avx512
 from paddle_dialog.text.vocabulary import Vocabulary
 
 COLUMNS = 64  # of a block of a weight matrix

@@ -12,6 +12,7 @@ from paddle_dialog.layers.embeddings import TiedProjection, TokenEmbedding
 from paddle_dialog.layers.masks import length_mask
 from paddle_dialog.layers.operators import Dropout
 from paddle_dialog.layers.pointer_generator import PointerGenerator, extended_log_probs, first_positions
+from paddle_dialog.layers.sampled_softmax import sampled_logits
 from paddle_dialog.models.families import build_pair
 from paddle_dialog.text.vocabulary import Vocabulary
 
@@ -27,6 +28,7 @@ class Seq2Seq(nn.Layer):
     def __init__(self, config: ModelConfig, vocab_size: int) -> None:
         super().__init__()
         table = (vocab_size, config.embedding_size)
+        self.sampled = config.sampled_words
         self.source_embedding = TokenEmbedding(*table, scale=config.scale_embeddings)
         self.own_target_embedding = (
             None if config.share_embeddings else TokenEmbedding(*table, scale=config.scale_embeddings)
@@ -43,18 +45,25 @@ class Seq2Seq(nn.Layer):
         """The decoder's table; a shared one is registered once, under the source's name."""
         return self.source_embedding if self.own_target_embedding is None else self.own_target_embedding
 
-    def forward(self, source: Tensor, source_lengths: Tensor, target: Tensor) -> Tensor:
+    def forward(
+        self, source: Tensor, source_lengths: Tensor, target: Tensor, label: Tensor | None = None
+    ) -> Tensor:
         """Return logits of every next token, given the true ones before it.
 
         Args:
             source: ids [B, S].
             source_lengths: real tokens of each source [B].
             target: ids [B, T], begin token first.
+            label: ids [B, T], end token last, which training with sampled words needs.
 
         Returns:
-            Logits [B, T, V].
+            Logits [B, T, V]; in training with sampled words `sampled_logits` of the labels.
         """
-        return self.output(self.decode(source, source_lengths, target)[0])
+        hidden = self.decode(source, source_lengths, target)[0]
+        if not (self.training and self.sampled):
+            return self.output(hidden)
+        assert label is not None
+        return sampled_logits(self.output, hidden, label, self.sampled)
 
     def next_scores(self, source: Tensor, lengths: Tensor, target: Tensor) -> Tensor:
         """Return logits [B, V] of the token after each target [B, T]; see `PrefixModel`."""
@@ -99,7 +108,13 @@ class PointerSeq2Seq(nn.Layer):
         self.encoder, self.decoder = build_pair(config)
         tied_to = self.target_embedding if config.tie_output else None
         self.generator = PointerGenerator(
-            config.width, vocab_size, tied_to, has_pointer, temperature, bias=config.output_bias
+            config.width,
+            vocab_size,
+            tied_to,
+            has_pointer,
+            temperature,
+            config.output_bias,
+            config.sampled_words,
         )
         self.dropout = Dropout(config.dropout)
         self.returns_log_probabilities = has_pointer
@@ -109,19 +124,22 @@ class PointerSeq2Seq(nn.Layer):
         """The decoder's table; a shared one is registered once, as `embedding`."""
         return self.embedding if self.own_target_embedding is None else self.own_target_embedding
 
-    def forward(self, source: Tensor, source_lengths: Tensor, target: Tensor) -> tuple[Tensor, ...]:
+    def forward(
+        self, source: Tensor, source_lengths: Tensor, target: Tensor, label: Tensor | None = None
+    ) -> tuple[Tensor, ...]:
         """Score every next token, given the true ones before it.
 
         Args:
             source: extended ids [B, S].
             source_lengths: [B].
             target: extended ids [B, T], begin token first.
+            label: extended ids [B, T], end token last, which training with sampled words needs.
 
         Returns:
             Logits [B, T, V], gate logits [B, T], attention [B, T, S] and the source's ids [B, S].
         """
         hidden, attention = self.decode(source, source_lengths, target)
-        logits, gate = self.generator(self.dropout(hidden))
+        logits, gate = self.generator(self.dropout(hidden), label)
         return logits, gate, attention, source
 
     def decode(self, source: Any, lengths: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:

@@ -5,7 +5,6 @@ import json
 import logging
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
 from typing import Any
 
 import anyio.to_thread
@@ -22,7 +21,7 @@ from paddle_dialog.errors import UserError
 from paddle_dialog.serving.batcher import Batcher, Busy
 from paddle_dialog.serving.config import ServeConfig
 from paddle_dialog.serving.decoders import Decode, decode_here
-from paddle_dialog.serving.endpoint import Endpoint, Job
+from paddle_dialog.serving.endpoint import Endpoint, Job, WordFilter
 from paddle_dialog.serving.middleware import (
     CLIENT_LEFT,
     ErrorModel,
@@ -35,7 +34,6 @@ from paddle_dialog.serving.middleware import (
 from paddle_dialog.serving.models import ModelCard, ModelCards
 from paddle_dialog.serving.page_files import add_page
 from paddle_dialog.serving.telemetry import LOGGER, Metrics
-from paddle_dialog.serving.word_filter import WordFilter
 
 # No `from __future__ import annotations` here: FastAPI needs the request's model, which only exists at run time.
 
@@ -59,15 +57,6 @@ ERRORS: dict[int | str, dict[str, Any]] = {
 }
 
 
-@dataclass(frozen=True)
-class Service:
-    """What answering needs."""
-
-    config: ServeConfig
-    batcher: Batcher
-    words: WordFilter
-
-
 class State(BaseModel):
     """The state of the server."""
 
@@ -86,9 +75,6 @@ def create_app(
     Args:
         load: makes the endpoints ready, in the thread that will run them, and returns the cards of their models.
         words: refused in input.
-
-    Returns:
-        The application; `state.batcher` is its `Batcher` and `state.metrics` its `Metrics`.
     """
     cards, metrics = list[ModelCard](), Metrics()
     batcher = Batcher(config.batching, metrics, lambda: cards.extend(load()), decoders, config.limits.seconds)
@@ -117,9 +103,8 @@ def create_app(
     bearer, header = HTTPBearer(auto_error=False), APIKeyHeader(name="X-API-Key", auto_error=False)
     keys = [Security(bearer), Security(header)] if config.api_key else []
     for endpoint in endpoints:
-        _add_endpoint(app, endpoint, Service(config, batcher, words), keys)
-    _add_models(app, batcher, cards, keys)
-    _add_probes(app, batcher, metrics, keys)
+        _add_endpoint(app, endpoint, config, batcher, words, keys)
+    _add_probes(app, batcher, cards, metrics, keys)
     add_page(app, {e.task: e.page for e in endpoints if e.page is not None})
     paths = [path for route in app.routes if (path := getattr(route, "path", ""))]
     posts = [endpoint.path for endpoint in endpoints]
@@ -133,7 +118,9 @@ def create_app(
     return app
 
 
-def _add_models(app: FastAPI, batcher: Batcher, cards: list[ModelCard], keys: list[Any]) -> None:
+def _add_probes(
+    app: FastAPI, batcher: Batcher, cards: list[ModelCard], metrics: Metrics, keys: list[Any]
+) -> None:
     @app.get(
         "/v1/models",
         dependencies=keys,
@@ -146,8 +133,6 @@ def _add_models(app: FastAPI, batcher: Batcher, cards: list[ModelCard], keys: li
             return busy_response(LOADING, 1)
         return JSONResponse(ModelCards(models=cards).model_dump())
 
-
-def _add_probes(app: FastAPI, batcher: Batcher, metrics: Metrics, keys: list[Any]) -> None:
     @app.get(
         "/healthz", summary="Whether the process answers", response_model=State, responses={405: ERRORS[405]}
     )
@@ -174,11 +159,34 @@ def _add_probes(app: FastAPI, batcher: Batcher, metrics: Metrics, keys: list[Any
         return Response(metrics.text(), headers={"Content-Type": CONTENT_TYPE})
 
 
-def _add_endpoint(app: FastAPI, endpoint: Endpoint[Any], service: Service, keys: list[Any]) -> None:
-    model = endpoint.request_model
+def _add_endpoint(
+    app: FastAPI,
+    endpoint: Endpoint[Any],
+    config: ServeConfig,
+    batcher: Batcher,
+    words: WordFilter,
+    keys: list[Any],
+) -> None:
+    model, seconds = endpoint.request_model, config.limits.seconds
 
     async def handle(body: model, request: Request) -> Response:  # type: ignore[valid-type]
-        return await _answer(endpoint, body, request, service)
+        if not batcher.is_ready:
+            return busy_response(LOADING, 1)
+        if config.log_user_text:
+            LOG.info("%s %s", endpoint.path, json.dumps(body.model_dump(), ensure_ascii=False))  # type: ignore[attr-defined]
+        try:
+            is_banned = any(words.finds(text) for text in endpoint.texts(body))
+            if is_banned and not endpoint.takes_any_words(body):
+                return error_response(422, BANNED, None, "banned_given")
+            record = await _answer(batcher, endpoint, endpoint.prepare(body), request, seconds)
+        except UserError as error:
+            return error_response(422, str(error), None, error.code, error.values)
+        except Busy as busy:
+            return busy_response(str(busy), busy.retry_after)
+        except asyncio.TimeoutError:  # not the built-in one in Python 3.10
+            sentence = f"there was no answer within {seconds:g} seconds; ask for less, or later"
+            return error_response(504, sentence)
+        return Response(status_code=CLIENT_LEFT) if record is None else JSONResponse(record)
 
     app.post(
         endpoint.path,
@@ -192,39 +200,15 @@ def _add_endpoint(app: FastAPI, endpoint: Endpoint[Any], service: Service, keys:
     )(handle)
 
 
-async def _answer(endpoint: Endpoint[Any], body: BaseModel, request: Request, service: Service) -> Response:
-    if not service.batcher.is_ready:
-        return busy_response(LOADING, 1)
-    if service.config.log_user_text:
-        LOG.info("%s %s", endpoint.path, json.dumps(body.model_dump(), ensure_ascii=False))
-    try:
-        is_banned = any(service.words.finds(text) for text in endpoint.texts(body))
-        if is_banned and not endpoint.takes_any_words(body):
-            return error_response(422, BANNED, None, "banned_given")
-        job = endpoint.prepare(body)
-        record = await _wait(endpoint, job, request, service)
-    except UserError as error:
-        return error_response(422, str(error), None, error.code, error.values)
-    except Busy as busy:
-        return busy_response(str(busy), busy.retry_after)
-    except asyncio.TimeoutError:  # not the built-in one in Python 3.10
-        seconds = service.config.limits.seconds
-        return error_response(504, f"there was no answer within {seconds:g} seconds; ask for less, or later")
-    return Response(status_code=CLIENT_LEFT) if record is None else JSONResponse(record)
-
-
-async def _wait(endpoint: Endpoint[Any], job: Job, request: Request, service: Service) -> Record | None:
-    """Return the answer to a job; None if the client leaves first.
-
-    Raises:
-        TimeoutError: the time for a request is over.
-    """
-    work = asyncio.ensure_future(service.batcher.submit(endpoint, job))
+async def _answer(
+    batcher: Batcher, endpoint: Endpoint[Any], job: Job, request: Request, seconds: float
+) -> Record | None:
+    """Return the answer to a job; None if the client leaves first, a `TimeoutError` after so many seconds."""
+    work = asyncio.ensure_future(batcher.submit(endpoint, job))
     leaving = asyncio.ensure_future(_client_leaves(request))
     try:
-        done, _ = await asyncio.wait(
-            {work, leaving}, timeout=service.config.limits.seconds, return_when=asyncio.FIRST_COMPLETED
-        )
+        tasks = {work, leaving}
+        done, _ = await asyncio.wait(tasks, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
         if work in done:
             return work.result()
         if leaving in done:

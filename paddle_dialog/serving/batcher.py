@@ -29,11 +29,7 @@ STEPS_PER_SECOND = 4000.0  # until batches have been measured
 
 
 class Busy(Exception):
-    """The server cannot take a job now.
-
-    Args:
-        retry_after: seconds after which to try again.
-    """
+    """The server cannot take a job now."""
 
     def __init__(self, message: str, retry_after: int) -> None:
         super().__init__(message)
@@ -112,12 +108,7 @@ class Batcher:
                 thread.join()
 
     async def submit(self, endpoint: Endpoint[Any], job: Job) -> Record:
-        """Wait for a job's answer; a cancelled wait takes the job out of the queue.
-
-        Raises:
-            Busy: the models are not loaded, or the queue is full.
-            NoResult: there is no answer.
-        """
+        """Wait for a job's answer; a cancelled wait takes the job out of the queue."""
         waiting = _Waiting(endpoint, job, asyncio.get_running_loop().create_future())
         with self._changed:
             if not self._ready or self._closing:
@@ -131,13 +122,10 @@ class Batcher:
         try:
             return await waiting.future
         finally:
-            self._withdraw(waiting)
-
-    def _withdraw(self, waiting: _Waiting) -> None:
-        with self._changed:
-            if waiting in self._queue:
-                self._queue.remove(waiting)
-                self._metrics.abandoned.inc()
+            with self._changed:
+                if waiting in self._queue:  # the client has left, or the time is over
+                    self._queue.remove(waiting)
+                    self._metrics.abandoned.inc()
 
     def _wait_for(self, waiting: _Waiting) -> float:
         """Estimate the seconds until the queue before a job is answered; slow jobs leave one decoder to others."""
@@ -161,31 +149,29 @@ class Batcher:
             self._answer(batch, decode)
 
     def _next_batch(self) -> list[_Waiting]:
-        """Take the next jobs to decode together from the queue; none when the server closes and all is done."""
+        """Take the next jobs to decode together from the queue; none when the server closes and all is done.
+
+        Waiting jobs are shared among the waiting threads.
+        """
         with self._changed:
             self._idle += 1
-            try:
-                return self._gathered()
-            finally:
-                self._idle -= 1
-
-    def _gathered(self) -> list[_Waiting]:
-        """See `_next_batch`; waiting jobs are shared among the waiting threads."""
-        while self._changed.wait_for(lambda: self._takeable() or self._closing) and self._takeable():
-            first = self._takeable()[0]
-            alike = (
-                [first]
-                if first.is_slow
-                else [w for w in self._queue if w.kind == first.kind and not w.is_slow]
-            )
-            alike = alike[: self._settings.max_batch]
-            left = first.arrived + self._settings.max_wait_ms / 1000 - time.monotonic()
-            if first.is_slow or len(alike) == self._settings.max_batch or left <= 0 or self._closing:
-                taken = alike[: math.ceil(len(alike) / self._idle)]
-                self._queue = [w for w in self._queue if w not in taken]
-                return taken
-            self._changed.wait(left)
-        return []
+            taken: list[_Waiting] = []
+            while (
+                not taken
+                and self._changed.wait_for(lambda: self._takeable() or self._closing)
+                and self._takeable()
+            ):
+                first = self._takeable()[0]
+                alike = [w for w in self._queue if w.kind == first.kind and not w.is_slow]
+                alike = [first] if first.is_slow else alike[: self._settings.max_batch]
+                left = first.arrived + self._settings.max_wait_ms / 1000 - time.monotonic()
+                if first.is_slow or len(alike) == self._settings.max_batch or left <= 0 or self._closing:
+                    taken = alike[: math.ceil(len(alike) / self._idle)]
+                    self._queue = [w for w in self._queue if w not in taken]
+                else:
+                    self._changed.wait(left)
+            self._idle -= 1
+            return taken
 
     def _takeable(self) -> list[_Waiting]:
         """Return the waiting jobs that a free thread may take: no slow ones where others would have none left."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from paddle_dialog.config.fields import ENDLESS, Problem, at_least, setting
+from paddle_dialog.config.typed import ENDLESS, Problem, at_least, setting
 
 
 @dataclass(frozen=True)
@@ -53,15 +53,10 @@ class ServeConfig:
     host: str = setting(
         "127.0.0.1", "address to listen on; the loopback address can be reached from this machine only"
     )
-    hosts: list[str] | None = field(
-        default=None,
-        metadata={
-            "help": "names that a request's Host may have; by default those of host, and any for 0.0.0.0"
-        },
+    hosts: list[str] | None = setting(  # noqa: RUF009
+        None, "names that a request's Host may have; by default those of host, and any for 0.0.0.0"
     )
-    origins: list[str] | None = field(
-        default=None, metadata={"help": "pages elsewhere that may ask, e.g. https://example.org (CORS)"}
-    )
+    origins: list[str] | None = setting(None, "pages elsewhere that may ask, e.g. https://example.org (CORS)")  # noqa: RUF009
     port: int = setting(8000, "port to listen on; 0 takes a free one", minimum=0, maximum=65535)
     models: dict[str, ModelSource | None] = field(default_factory=dict)
     batching: BatchingConfig = field(default_factory=BatchingConfig)
@@ -80,7 +75,6 @@ class ServeConfig:
     log_user_text: bool = setting(False, "the log may carry what users write")
 
     def problems(self) -> Iterator[Problem]:
-        """Yield settings that contradict each other."""
         if not self.host.strip():
             yield "host", "is empty; give an address such as 127.0.0.1, or 0.0.0.0 for all interfaces"
         if not any(self.models.values()):

@@ -63,11 +63,7 @@ def decode_here(endpoint: Endpoint[Any], items: Sequence[Any], settings: Any) ->
 
 
 class ForkServer:
-    """A process that forks decoders.
-
-    Args:
-        listener: the server's socket, which only the server may hold.
-    """
+    """A process that forks decoders."""
 
     def __init__(self, endpoints: Sequence[Endpoint[Any]], listener: socket.socket) -> None:
         self._orders, theirs = socket.socketpair()
@@ -80,11 +76,7 @@ class ForkServer:
         self._closing = False
 
     def fork(self) -> tuple[Connection, int]:
-        """Fork a decoder; return the pipe to it and its number as a process.
-
-        Raises:
-            ForkServerLost: the fork server has died.
-        """
+        """Fork a decoder; return the pipe to it and its number as a process."""
         ours, theirs = Pipe()
         try:
             with theirs:
@@ -123,7 +115,6 @@ class RemoteDecoder:
         self._pipe, self._pid = fork_server.fork()
 
     def __call__(self, endpoint: Endpoint[Any], items: Sequence[Any], settings: Any) -> list[Answer]:
-        """See `Decode`."""
         batch = (endpoint.path, items, settings)
         try:
             self._pipe.send(batch)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
+import unicodedata
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from copy import copy
@@ -14,12 +16,15 @@ from typing import Annotated, Any, ClassVar, Generic, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, create_model, model_validator
 
+from paddle_dialog.data.files import read_lines
 from paddle_dialog.data.records import Record
 from paddle_dialog.errors import UserError
 from paddle_dialog.serving.config import LimitsConfig
-from paddle_dialog.serving.word_filter import WordFilter
-from paddle_dialog.text.language import LanguageName, is_one_word, language_of
+from paddle_dialog.text.characters import LanguageName, is_hanzi, is_one_word, language_of, simplified_line
 
+# A letter, digit or underscore other than hanzi: Chinese puts no blanks between words.
+_LETTER = r"[^\W\u3400-\u4dbf\u4e00-\u9fff\U00020000-\U0003347f]"
+_PLAIN = str.maketrans({"‘": "'", "’": "'", "“": '"', "”": '"'})
 R = TypeVar("R", bound=BaseModel)
 _TEXT, _COUNT = object(), object()
 # Fields of requests that the server's limits bound: what a user wrote, and the number of candidates.
@@ -33,6 +38,51 @@ LANGUAGE: Any = Field(
     description="Which model answers: en or zh; by default that of the newest text whose language is clear, "
     "one of a single English word last, or the only one there is.",
 )
+
+
+class WordFilter:
+    """Finds words in texts.
+
+    A word with a hanzi is found anywhere, blanks and invisible characters between its characters aside. Any other
+    one is found as a whole word, whatever its case and width: `ass` is not found in `class`.
+    """
+
+    def __init__(self, words: Iterable[str] = (), path: str | None = None) -> None:
+        self.path = path
+        self.words: Sequence[str] = [word.strip() for word in words if _spaced(word)]
+        self._chinese = [_joined(word) for word in self.words if any(map(is_hanzi, word))]
+        others = [re.escape(_spaced(word)) for word in self.words if not any(map(is_hanzi, word))]
+        others.sort(key=len, reverse=True)
+        pattern = rf"(?<!{_LETTER})(?:{'|'.join(others)})(?!{_LETTER})"
+        self._others = re.compile(pattern) if others else None
+
+    @classmethod
+    def load(cls, path: str | None) -> WordFilter:
+        """Load the words of a UTF-8 file, one a line; no file gives an empty filter."""
+        if path is None:
+            return cls()
+        words = cls((line for _, line in read_lines(path)), path)
+        if not words.words:
+            raise UserError(f"banned_words: {path} holds no word; give one a line, or banned_words: null")
+        return words
+
+    def finds(self, text: str) -> bool:
+        """Return whether a text has one of the words."""
+        if self._others is not None and self._others.search(_spaced(text)):
+            return True
+        joined = _joined(text) if self._chinese else ""
+        return any(word in joined for word in self._chinese)
+
+
+def _joined(text: str) -> str:
+    """Return a text as Chinese words are looked for in it: simplified, without blanks and invisible characters."""
+    return simplified_line(text).casefold()
+
+
+def _spaced(text: str) -> str:
+    """Return a text as other words are looked for in it: of one case and width, its words one blank apart."""
+    plain = unicodedata.normalize("NFKC", text.translate(_PLAIN)).casefold()
+    return " ".join("".join(c for c in plain if unicodedata.category(c) != "Cf").split())
 
 
 class NoResult(UserError):
@@ -87,17 +137,11 @@ def bounded(model: type[R], limits: LimitsConfig, **bounds: Any) -> type[R]:
 
 @dataclass(frozen=True)
 class Job:
-    """One checked request.
+    """One checked request."""
 
-    Args:
-        item: what is asked.
-        settings: how to decode it; only jobs of equal settings are decoded together.
-        cost: about how many decoder steps it takes, one for each row of a beam.
-    """
-
-    item: Any
-    settings: Hashable
-    cost: int = 1
+    item: Any  # what is asked
+    settings: Hashable  # how to decode it; only jobs of equal settings are decoded together
+    cost: int = 1  # about how many decoder steps it takes, one for each row of a beam
 
 
 class Endpoint(ABC, Generic[R]):
@@ -126,10 +170,7 @@ class Endpoint(ABC, Generic[R]):
         self.request_model = bounded(self.request_model, limits)
 
     def use(self, predictor: Any, words: WordFilter) -> Record:
-        """Take a loaded model and the words it must not write.
-
-        Returns:
-            The `details` of the endpoint.
+        """Take a loaded model and the words it must not write; return the `details` of the endpoint.
 
         Raises:
             UserError: the model cannot serve.
@@ -138,7 +179,7 @@ class Endpoint(ABC, Generic[R]):
         return self.details()
 
     def details(self) -> Record:
-        """Answer an example, to make the first request quick; return what the model card tells of this endpoint."""
+        """Answer an example, to make the first request quick; return what the model card reports of this endpoint."""
         return {}
 
     def texts(self, request: R) -> Iterable[str]:
@@ -190,7 +231,6 @@ class ByLanguage(Endpoint[Any]):
         self._endpoints: dict[str, Endpoint[Any]] = {}
 
     def use(self, predictor: Any, words: WordFilter) -> Record:
-        """Take a further model; see `Endpoint`."""
         language = predictor.config.language
         if language in self._endpoints:
             raise UserError(f"{self.task}: two models of the language '{language}'; leave one out")
@@ -200,21 +240,17 @@ class ByLanguage(Endpoint[Any]):
         return {"language": language, **details}
 
     def texts(self, request: Any) -> Iterable[str]:
-        """See `Endpoint`."""
         return next(iter(self._endpoints.values())).texts(request)
 
     def takes_any_words(self, request: Any) -> bool:
-        """See `Endpoint`."""
         return self._endpoints[self._language(request)].takes_any_words(request)
 
     def prepare(self, request: Any) -> Job:
-        """See `Endpoint`."""
         language = self._language(request)
         job = self._endpoints[language].prepare(request)
         return replace(job, settings=(language, job.settings))
 
     def answer(self, items: Sequence[Any], settings: Any) -> list[Record | NoResult]:
-        """See `Endpoint`."""
         language, inner = settings
         answers = self._endpoints[language].answer(items, inner)
         return [a if isinstance(a, NoResult) else {**a, "language": language} for a in answers]

@@ -107,7 +107,6 @@ class RequestChecks:
         self._key = config.api_key.encode("utf-8") if config.api_key else None
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """See ASGI."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
@@ -211,7 +210,6 @@ class RequestLog:
         self._paths = frozenset(paths)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """See ASGI."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return

@@ -1,9 +1,8 @@
-"""The models of a server: found before it listens, loaded while it does, and told by their cards."""
+"""Finds, loads and describes the served models."""
 
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,7 +11,7 @@ from typing import Any
 from pydantic import BaseModel, Field
 from safetensors import safe_open
 
-from paddle_dialog.bundle.folder import CARD, WEIGHTS
+from paddle_dialog.bundle.folder import WEIGHTS
 from paddle_dialog.config.loader import read_config
 from paddle_dialog.config.schema import ExperimentConfig
 from paddle_dialog.config.typed import build
@@ -30,12 +29,8 @@ from paddle_dialog.recipes import (
     named_recipe,
 )
 from paddle_dialog.serving.config import ModelSource, ServeConfig
-from paddle_dialog.serving.endpoint import Endpoint
-from paddle_dialog.serving.word_filter import WordFilter
+from paddle_dialog.serving.endpoint import Endpoint, WordFilter
 from paddle_dialog.task import Task
-
-# An absolute path, or one that leaves its folder: cards name the training data by its path. URLs stay.
-_PATH = re.compile(r"(?<![\w:/.~-])(?:~|\.{1,2}|[A-Za-z]:)?[/\\](?:[^\s/\\:`|]+[/\\])*([^\s/\\:`|]+)")
 
 
 @dataclass(frozen=True)
@@ -49,23 +44,12 @@ class ServedModel:
 
 
 def load_serve_config(path: str | Path, overrides: Sequence[str] = ()) -> ServeConfig:
-    """Read a server's settings.
-
-    Raises:
-        UserError: anything is wrong with it; all problems at once.
-    """
+    """Read a server's settings."""
     return build(ServeConfig, read_config(find_recipe(path), overrides), str(path))
 
 
 def find_models(config: ServeConfig) -> tuple[list[ServedModel], list[str]]:
-    """Find the bundles of a server's models.
-
-    Returns:
-        The models, and a sentence for each that is left out because no weights were named and none are there.
-
-    Raises:
-        UserError: a model is unknown or wrongly configured, its named weights do not exist, or none is left.
-    """
+    """Find the bundles of a server's models; return a sentence for each that has none, where none was named."""
     models: list[ServedModel] = []
     missing: list[str] = []
     of_task: dict[str, Sequence[Endpoint[Any]]] = {}
@@ -99,19 +83,14 @@ def endpoints_of(models: Iterable[ServedModel]) -> list[Endpoint[Any]]:
 
 
 def load_models(models: Sequence[ServedModel], words: WordFilter, device: str) -> list[ModelCard]:
-    """Load models and hand them to their endpoints.
-
-    Raises:
-        UserError: a bundle, the device or the words cannot be used.
-    """
+    """Load models and hand them to their endpoints."""
     select_device(device)
     cards = []
     for model in models:
         predictor = load_model(model.folder, model.task, model.recipe).predictor
         details = {endpoint.path: endpoint.use(predictor, words) for endpoint in model.endpoints}
-        path, *further = details
-        card = make_card(predictor, path, details[path], model.folder, {p: details[p] for p in further})
-        cards.append(card)
+        path = model.endpoints[0].path
+        cards.append(make_card(predictor, path, details.pop(path), model.folder, details))
     return cards
 
 
@@ -139,12 +118,10 @@ class ModelCard(BaseModel):
     path: str = Field(description="Where it answers.")
     family: str = Field(description="The recipe's model.name.")
     parameters: int = Field(description="Numbers in its weights.")
-    decoding: str = Field(description="How answers are searched for where a request does not say.")
-    details: dict[str, Any] = Field(description="What the task tells of its model, e.g. its limits.")
+    details: dict[str, Any] = Field(description="What the task reports of its model, e.g. its limits.")
     further: dict[str, dict[str, Any]] = Field(
         default_factory=dict, description="The task's other addresses, each with its own details."
     )
-    card: str = Field(description="The model card in Markdown.")
 
 
 class ModelCards(BaseModel):
@@ -160,30 +137,16 @@ def make_card(
     folder: Path | None,
     further: Mapping[str, Record] | None = None,
 ) -> ModelCard:
-    """Return the card of a loaded model.
-
-    Args:
-        folder: its bundle, already checked; None where there is none.
-        further: details of the task's other endpoints by address.
-    """
-    card = folder / CARD if folder is not None else None
+    """Return the card of a model; `folder` is its bundle, `further` has the details of the task's other addresses."""
+    parameters = 0
+    if folder is not None:
+        with safe_open(folder / WEIGHTS, framework="numpy") as file:
+            parameters = sum(math.prod(file.get_slice(name).get_shape()) for name in file.keys())  # noqa: SIM118
     return ModelCard(
         task=predictor.config.task,
         path=path,
         family=predictor.config.model.name,
-        parameters=0 if folder is None else _count(folder / WEIGHTS),
-        decoding=predictor.decoding_summary(),
+        parameters=parameters,
         details=details,
         further=dict(further or {}),
-        card=without_folders(card.read_text(encoding="utf-8")) if card is not None and card.is_file() else "",
     )
-
-
-def _count(weights: Path) -> int:
-    with safe_open(weights, framework="numpy") as file:
-        return sum(math.prod(file.get_slice(name).get_shape()) for name in file.keys())  # noqa: SIM118
-
-
-def without_folders(text: str) -> str:
-    """Return a text with every path of this machine cut to its last part."""
-    return _PATH.sub(r"\1", text)

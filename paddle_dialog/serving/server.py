@@ -20,26 +20,16 @@ from paddle_dialog.processes import can_fork, usable_cores
 from paddle_dialog.serving.app import LOADING, create_app
 from paddle_dialog.serving.config import ServeConfig
 from paddle_dialog.serving.decoders import Decode, ForkServer, ForkServerLost, RemoteDecoder, decode_here
+from paddle_dialog.serving.endpoint import WordFilter
 from paddle_dialog.serving.models import ModelCard, ServedModel, endpoints_of, find_models, load_models
 from paddle_dialog.serving.telemetry import configure_log
-from paddle_dialog.serving.word_filter import WordFilter
 
 _BACKLOG = 2048
 _FAILED = 1  # exit status
 
 
 def serve(config: ServeConfig, device: str = "auto") -> int:
-    """Serve until SIGTERM or SIGINT, then answer what was accepted.
-
-    Args:
-        device: where the models run, see `paddle_dialog.device.select_device`.
-
-    Returns:
-        The exit status: 0, or 1 where the process that makes decoders has died.
-
-    Raises:
-        UserError: a model, the words or the address cannot be used.
-    """
+    """Serve until SIGTERM or SIGINT, then answer what was accepted; return the exit status."""
     # Ending on SIGTERM is success; uvicorn raises the signal again when all is answered.
     signal.signal(signal.SIGTERM, _leave)
     words = WordFilter.load(config.banned_words)

@@ -1,10 +1,18 @@
-"""Kinds of characters, and one normal form for lines of Chinese text."""
+"""Kinds of characters, one normal form for lines of Chinese text, simplified characters, and the language of a text.
+
+`simplified.txt` has the traditional characters on its first line and the simplified ones on its second. It is the
+first choice of OpenCC's characters (TSCharacters.txt, https://github.com/BYVoid/OpenCC, Apache-2.0) within the basic
+plane; with a few more that conversations have (妳, 祇, 瞭) and without 著, which is simplified too.
+"""
 
 from __future__ import annotations
 
 import re
 import string
 import unicodedata
+from functools import cache
+from pathlib import Path
+from typing import Literal
 
 # Blocks as of Unicode 17 (extension A, unified, B, C to F and I, G, H, J), and the twelve unified ideographs
 # that stand among the compatibility ones. Code points not yet assigned do no harm.
@@ -68,3 +76,52 @@ def _is_invisible(char: str) -> bool:
 
 
 _REPLACEMENTS = _Replacements()
+
+
+_KEPT = "\ue000"  # of the private use area, in no text
+TABLE = Path(__file__).with_name("simplified.txt")
+_SKY = re.compile("乾(?=[坤隆元卦清])")  # 乾坤, but not 乾燥
+_PARTICLE = re.compile("(?<![显原专编译论遗巨土名])著(?![名作称述者书])")  # 看著, but not 著名 or 显著
+
+
+def simplified(text: str) -> str:
+    """Return a text with its traditional characters simplified, one for one; all else stays.
+
+    A character at a time: this is for models to read, not for print.
+    """
+    plain = _SKY.sub(_KEPT, text).translate(_table()).replace(_KEPT, "乾")
+    return _PARTICLE.sub("着", plain)
+
+
+def simplified_line(text: str) -> str:
+    """Return a line as `normalise_line` writes it, in simplified characters."""
+    return simplified(normalise_line(text))
+
+
+@cache
+def _table() -> dict[int, str]:
+    traditional, plain = TABLE.read_text(encoding="utf-8").splitlines()
+    return dict(zip(map(ord, traditional), plain, strict=True))
+
+
+LanguageName = Literal["en", "zh"]
+LANGUAGES: tuple[LanguageName, ...] = ("en", "zh")
+
+_WORD = re.compile(r"[A-Za-zＡ-Ｚａ-ｚ]+")
+
+
+def language_of(text: str) -> LanguageName | None:
+    """Return the language that most of a text is in, Chinese where both are equal; None where there is neither.
+
+    Args:
+        text: any; a run of Latin letters counts as much as a hanzi, and nothing else counts.
+    """
+    hanzi, words = len(_HANZI.findall(text)), len(_WORD.findall(text))
+    if not hanzi and not words:
+        return None
+    return "zh" if hanzi >= words else "en"
+
+
+def is_one_word(text: str) -> bool:
+    """Return whether a text has one run of Latin letters and no hanzi."""
+    return len(_WORD.findall(text)) == 1 and not _HANZI.search(text)

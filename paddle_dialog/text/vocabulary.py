@@ -55,9 +55,6 @@ class Vocabulary:
             min_count: rarer tokens are left out (default 1 keeps all).
             max_size: upper bound on `len`, special and reserved tokens included (default none).
             reserved: tokens that stay whatever their count; they follow the special ones in this order.
-
-        Raises:
-            ValueError: `max_size` is too small for the special and reserved tokens, or a token is unfit.
         """
         lead = [*SPECIAL_TOKENS, *reserved]
         if max_size is not None and max_size < len(lead):
@@ -142,11 +139,7 @@ class Vocabulary:
         return self._ids.get(token, self.unk_id)
 
     def token(self, index: int) -> str:
-        """Return the token of an id.
-
-        Raises:
-            IndexError: no token has this id.
-        """
+        """Return the token of an id."""
         if not 0 <= index < len(self._tokens):
             raise IndexError(f"id {index} is outside a vocabulary of {len(self._tokens)} tokens")
         return self._tokens[index]
@@ -156,11 +149,7 @@ class Vocabulary:
         return [self.id(token) for token in tokens]
 
     def decode(self, ids: Iterable[int]) -> list[str]:
-        """Return the token of each id, special tokens included.
-
-        Raises:
-            IndexError: no token has one of these ids.
-        """
+        """Return the token of each id, special tokens included."""
         return [self.token(index) for index in ids]
 
     @property

@@ -121,15 +121,13 @@ def average_gradients(parameters: Sequence[Tensor], units: int, flag: bool) -> b
     if num_ranks() == 1 or not gradients:
         return flag
     ones = paddle.to_tensor([1.0, float(flag)])
-    flat = paddle.concat(
-        [*(gradient.astype("float32").flatten() for gradient in gradients), ones]
-    )  # [all, 2]
+    # [all, 2]
+    flat = paddle.concat([*(gradient.astype("float32").flatten() for gradient in gradients), ones])
     flat.scale_(float(units))
     paddle.distributed.all_reduce(flat)
     total, flags = flat[-2:].tolist()
-    flat.scale_(
-        1.0 / max(total, 1.0)
-    )  # in place: a new array of this size costs ten milliseconds of page faults
+    # In place: a new array of this size costs ten milliseconds of page faults.
+    flat.scale_(1.0 / max(total, 1.0))
     *parts, _ = paddle.split(flat, [*(gradient.size for gradient in gradients), 2])
     for gradient, part in zip(gradients, parts, strict=True):
         paddle.assign(part.reshape(gradient.shape).astype(gradient.dtype), gradient)

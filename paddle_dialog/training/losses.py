@@ -23,13 +23,15 @@ class SequenceCrossEntropy(nn.Layer):
     Args:
         label_smoothing: share ε of the target mass spread evenly over the vocabulary (Szegedy et al. 2016,
             section 7): loss = (1 - ε) · nll + ε · mean over the vocabulary of -log p.
+        sampled: take `sampled_logits` in training, where the perplexity is then an estimate.
     """
 
     token_nll: Tensor
 
-    def __init__(self, label_smoothing: float = 0.0) -> None:
+    def __init__(self, label_smoothing: float = 0.0, sampled: bool = False) -> None:
         super().__init__()
         self.label_smoothing = label_smoothing
+        self.sampled = sampled
 
     def forward(self, logits: Tensor, label: Tensor, mask: Tensor) -> Tensor:
         """Return the loss, a scalar.
@@ -43,6 +45,8 @@ class SequenceCrossEntropy(nn.Layer):
 
     def total(self, logits: Tensor, label: Tensor, mask: Tensor) -> Tensor:
         """Return the sum over the real tokens, whose mean is `forward`; arguments as there."""
+        if self.training and self.sampled:
+            label = paddle.zeros_like(label)
         nll = F.cross_entropy(logits, label.unsqueeze(-1), reduction="none").squeeze(-1)  # [B, T]
         return self._smoothed(nll, nll, logits, label, mask)
 
@@ -84,5 +88,6 @@ class PointerCrossEntropy(SequenceCrossEntropy):
         self, logits: Tensor, gate: Tensor, attention: Tensor, copy_ids: Tensor, label: Tensor, mask: Tensor
     ) -> Tensor:
         """Return the sum over the real tokens, whose mean is `forward`; arguments as there."""
-        nll, generated = label_nll(logits, gate, attention, copy_ids, label)  # [B, T] each
+        sampled = self.training and self.sampled
+        nll, generated = label_nll(logits, gate, attention, copy_ids, label, sampled)  # [B, T] each
         return self._smoothed(nll, generated, logits, label, mask)

@@ -23,16 +23,13 @@ _ADAM_RMS = 0.2  # root mean square of Adam's usual update, so that one learning
 
 
 def learning_rate_factor(config: TrainingConfig, total_steps: int, width: int) -> Callable[[int], float]:
-    """Return the schedule as a function of the step, to be multiplied by `config.learning_rate`.
+    """Return the factor of `config.learning_rate` as a function of the step, from 0.
 
     Args:
         config: names the schedule and its warm-up; a linear warm-up precedes `constant` and `cosine`.
         total_steps: steps of the whole run, in whose last one `cosine` reaches `config.final_rate`.
         width: model width d of `noam`: d^-0.5 · min(step^-0.5, step · warmup^-1.5) (Vaswani et al. 2017,
             equation 3).
-
-    Returns:
-        A function of the 0-based step.
     """
     warmup = config.warmup_steps
 

@@ -32,9 +32,8 @@ class Progress:
     curve: list[tuple[int, float]] = field(default_factory=list)  # (step, figure)
     skipped: int = 0  # steps whose loss or gradient was not finite
     skipped_in_a_row: int = 0
-    scaler: dict[str, float] = field(
-        default_factory=dict
-    )  # state of `paddle.amp.GradScaler`, where it is used
+    # State of `paddle.amp.GradScaler`, where it is used.
+    scaler: dict[str, float] = field(default_factory=dict)
     processes: int = 0
     batch_size: int = 0
     objective: str = ""

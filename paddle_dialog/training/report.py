@@ -17,7 +17,7 @@ import yaml
 from paddle import Tensor
 
 from paddle_dialog.config.loader import dump, flat
-from paddle_dialog.figures.folder import LOG_FILE, open_log
+from paddle_dialog.figures import LOG_FILE, open_log
 from paddle_dialog.objective import Objective
 from paddle_dialog.task import Display, Task
 from paddle_dialog.training.distributed import sum_over_ranks

@@ -330,6 +330,7 @@ class Run:
     def _forward(self, batch: Any, units: int) -> Tensor:
         """Compute the loss [] of a batch and add it to the meter."""
         self.network.train()
+        self._criterion.train()
         with paddle.amp.auto_cast(**self._cast):
             outputs = run_network(self.network, batch)
         low = (paddle.float16, paddle.bfloat16)
@@ -408,6 +409,7 @@ class Run:
         """Return the objective on the dev set, over all processes."""
         assert self.data.dev is not None and self._dev is not None
         self.network.eval()
+        self._criterion.eval()
         meter = Meter(self.task.objective)
         for indices in self._dev:
             batch = as_tensors(self.data.collate([self.data.dev.dataset[index] for index in indices]))

@@ -26,7 +26,7 @@ from paddle_dialog.bundle.folder import (
     finish_save,
     load_bundle,
 )
-from paddle_dialog.bundle.weights import check_arrays, read_training_only, set_weights
+from paddle_dialog.bundle.weights import check_arrays, set_weights
 from paddle_dialog.config.loader import dump, flat, parse_file_text
 from paddle_dialog.config.schema import ExperimentConfig
 from paddle_dialog.data.records import parse_json
@@ -39,29 +39,24 @@ from paddle_dialog.training.report import configure_logging
 logger = logging.getLogger("paddle_dialog")
 
 OPTIMIZER = "optimizer.safetensors"
-TRAINING_ONLY = "training_only.safetensors"
 MOMENTS = ("moment1_0", "moment2_0")  # Paddle's names of what Adam keeps of a parameter, of its shape,
 POWERS = ("beta1_pow_acc_0", "beta2_pow_acc_0")  # and of one number
-TRAINING_FILES = (PROGRESS, OPTIMIZER, TRAINING_ONLY)
+TRAINING_FILES = (PROGRESS, OPTIMIZER)
 CHECKPOINTS = ("last", "last.partial", "last.previous")  # in the order in which they are tried
 
 
 def pack_training_state(
     progress: Progress, optimizer: paddle.optimizer.Optimizer, network: nn.Layer
 ) -> dict[str, bytes]:
-    """Pack the counters, the optimiser's moments and training-only weights into files.
+    """Pack the counters and the optimiser's moments into files.
 
     The schedule is a function of the step and the random numbers of a step are seeded by it, so neither needs to
     be stored.
     """
-    files = {
+    return {
         PROGRESS: (json.dumps(progress.as_dict(), indent=2) + "\n").encode("utf-8"),
         OPTIMIZER: serialise_tensors(_structured_state(optimizer, network)),
     }
-    training_only = read_training_only(network)
-    if training_only:
-        files[TRAINING_ONLY] = serialise_tensors(training_only)
-    return files
 
 
 def restore_training_state(
@@ -69,11 +64,8 @@ def restore_training_state(
 ) -> None:
     """Set weights and optimiser moments to those of a checkpoint."""
     with file_errors(str(where), "state of a training", "begin the run anew"):
-        training_only = parse_tensors(bundle.extra[TRAINING_ONLY]) if TRAINING_ONLY in bundle.extra else {}
         moments = parse_tensors(bundle.extra[OPTIMIZER])
-    weights = {**bundle.weights, **training_only}
-    check_arrays(weights, where)
-    set_weights(network, weights, where)
+    set_weights(network, bundle.weights, where)
     parameters = dict(network.named_parameters())
     trained = {key.split("::")[0] for key in moments}
     if unknown := trained - parameters.keys():
@@ -126,11 +118,7 @@ def load_progress(bundle: Bundle, where: Path) -> Progress:
 
 
 def find_checkpoint(run_folder: Path) -> tuple[Path, Bundle] | None:
-    """Find the newest undamaged checkpoint of a run; warn about damaged ones.
-
-    Returns:
-        Its folder and content, or None where the run has saved nothing yet.
-    """
+    """Find the newest undamaged checkpoint of a run; warn about damaged ones."""
     problems = []
     for name in CHECKPOINTS:
         folder = run_folder / name
@@ -152,13 +140,10 @@ def find_checkpoint(run_folder: Path) -> tuple[Path, Bundle] | None:
 
 
 def find_start(run_folder: Path, task: str, resume: str) -> tuple[Path, Bundle] | None:
-    """Find the checkpoint that a run continues.
+    """Find the checkpoint that a run continues; None where `auto` finds none.
 
     Args:
         resume: a checkpoint or a run's folder, or `auto` for the newest checkpoint of `run_folder`.
-
-    Returns:
-        Its folder and content, or None where `auto` finds none.
     """
     folder = run_folder if resume == "auto" else Path(resume)
     if resume != "auto" and not folder.is_dir():

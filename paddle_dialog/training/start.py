@@ -18,7 +18,9 @@ from paddle_dialog.bundle.weights import grow_weights, read_weights, set_weights
 from paddle_dialog.config.loader import dump
 from paddle_dialog.data.batching import LengthBucketSampler
 from paddle_dialog.data.training_data import TrainingData
+from paddle_dialog.data.word_vectors import read_vectors
 from paddle_dialog.errors import UserError
+from paddle_dialog.layers.embeddings import TokenEmbedding
 from paddle_dialog.models.families import check_memory
 from paddle_dialog.recipes import find_model
 from paddle_dialog.task import Task
@@ -45,6 +47,8 @@ def begin(task: Task, config: Any) -> tuple[TrainingData, nn.Layer, str]:
     data, start = data_and_start(task, config)
     network = build_network(task, config, data)
     fitted = task.fitted_weights(config, data)
+    if getattr(config.model, "vectors", None) is not None:
+        _set_vectors(config.model.vectors, network, data)
     if start is None:
         if fitted:
             set_weights(network, {**read_weights(network), **fitted}, "fitted weights")
@@ -78,7 +82,25 @@ def build_network(task: Task, config: Any, data: TrainingData) -> nn.Layer:
     """Return the untrained network, unless the machine's memory is too small for it."""
     sizes = {name: len(vocabulary) for name, vocabulary in data.vocabularies.items()}
     check_memory(config.model, sum(sizes.values()), 4)
-    return task.build_network(config, sizes)
+    network = task.build_network(config, sizes)
+    if getattr(config.model, "freeze_vectors", False):
+        for table in _tables(network):
+            table.weight.stop_gradient = True
+    return network
+
+
+def _tables(network: nn.Layer) -> list[TokenEmbedding]:
+    return [layer for layer in network.sublayers() if isinstance(layer, TokenEmbedding)]
+
+
+def _set_vectors(path: str, network: nn.Layer, data: TrainingData) -> None:
+    """Set a network's embeddings to the word vectors of a file."""
+    (vocabulary,) = data.vocabularies.values()
+    for table in _tables(network):
+        vectors, found = read_vectors(path, vocabulary, table.weight.shape[1])
+        vectors[table.padding_idx] = 0
+        table.weight.set_value(vectors)
+    logger.info("model.vectors: %s has %d of the vocabulary's %d tokens", path, found, len(vocabulary))
 
 
 def _section_on_start(named: str, start: Bundle, kept: set[str], fitted: Mapping[str, np.ndarray]) -> str:

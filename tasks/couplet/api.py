@@ -1,4 +1,4 @@
-"""One line of a couplet for the other over HTTP."""
+"""Couplets over HTTP: one line for the other, whole couplets, 横批, and the form of a given pair."""
 
 from __future__ import annotations
 
@@ -12,14 +12,17 @@ from pydantic import BaseModel, Field
 from paddle_dialog.config.explain import help_of
 from paddle_dialog.data.records import Record
 from paddle_dialog.errors import UserError
-from paddle_dialog.serving.endpoint import Count, Endpoint, Job, NoResult, OptionalText, RequestModel
+from paddle_dialog.serving.endpoint import Count, Endpoint, Job, NoResult, OptionalText, RequestModel, Text
+from paddle_dialog.tasks.couplet.composing.drafts import broken_tones
+from paddle_dialog.tasks.couplet.composing.prediction import ComposingPredictor, NoneFound
+from paddle_dialog.tasks.couplet.composing.request import Request, main_themes, read_request, usual_patterns
 from paddle_dialog.tasks.couplet.config import RulesConfig
 from paddle_dialog.tasks.couplet.direction import TO_FIRST, TO_SECOND, Direction, knows_marks
-from paddle_dialog.tasks.couplet.form import Form
-from paddle_dialog.tasks.couplet.prediction import CoupletPredictor, GivenLine
-from paddle_dialog.tasks.couplet.rules import Rules
+from paddle_dialog.tasks.couplet.form import Form, form_report, rhythm_opposed
+from paddle_dialog.tasks.couplet.prediction import GivenLine
+from paddle_dialog.tasks.couplet.rules import Rules, broken_rules
 from paddle_dialog.tasks.couplet.search import DIVERSE_BEAM
-from paddle_dialog.text.characters import HANZI, is_punctuation
+from paddle_dialog.text.characters import HANZI, is_punctuation, normalise_line, simplified
 from paddle_dialog.text.tones import Tone, tones
 
 EXAMPLE = "晚风摇树树还挺"
@@ -31,6 +34,13 @@ _TONE_NAMES: dict[frozenset[Tone], ToneName] = {
 }
 ALL_BANNED = "every {} that was found has a word that this server does not write; change the {}"
 ONE_LINE = "give exactly one of first (a 上联 to answer with 下联) and second (a 下联 to answer with 上联)"
+OPPOSED = "opposed_tones"  # a rule for a human's pair; the search only prefers it
+
+_KNOWN = (
+    "The couplet of the training corpus with the line nearest to one of these; absent without an index of it."
+)
+STEPS = 8000  # of one request, about two seconds
+_MANY_SCROLLS = 50  # chosen where some may have a banned word
 
 
 def _rule(name: str, ge: float | None = None, le: float | None = None) -> Any:
@@ -138,10 +148,9 @@ class CoupletEndpoint(Endpoint[CoupletRequest]):
     summary = "下联 to a 上联, or 上联 to a 下联"
     page = Path(__file__).parent / "page"
     request_model, answer_model = CoupletRequest, CoupletAnswer
-    predictor: CoupletPredictor
+    predictor: ComposingPredictor
 
     def details(self) -> Record:
-        """See `Endpoint`."""
         predictor, decoding = self.predictor, self.predictor.config.decoding
         if decoding.strategy == "greedy":  # which gives only one candidate
             decoding = dataclasses.replace(decoding, strategy="beam", beam_size=1)
@@ -154,7 +163,6 @@ class CoupletEndpoint(Endpoint[CoupletRequest]):
         return {"longest_line": predictor.longest_line, "reverse": can_reverse, "rules": shown}
 
     def prepare(self, request: CoupletRequest) -> Job:
-        """See `Endpoint`."""
         given = [text for text in (request.first, request.second) if text is not None]
         if len(given) != 1:
             raise UserError(ONE_LINE)
@@ -167,7 +175,6 @@ class CoupletEndpoint(Endpoint[CoupletRequest]):
         return Job(CoupletItem(given[0], line), settings, cost=rows * len(given[0]))
 
     def answer(self, items: Sequence[CoupletItem], settings: CoupletSettings) -> list[Record | NoResult]:
-        """See `Endpoint`."""
         found = self.predictor.answer(
             [item.given for item in items],
             settings.n_best,
@@ -179,25 +186,211 @@ class CoupletEndpoint(Endpoint[CoupletRequest]):
         )
         direction, answers = settings.direction, list[Record | NoResult]()
         for item, candidates in zip(items, found, strict=True):
-            written = [self._without_banned(candidate.as_dict()) for candidate in candidates]
-            none_left = NoResult(ALL_BANNED.format(direction.written, direction.given), "banned_written")
-            answers.append(_record(item, direction, written) if written else none_left)
+            if not candidates:
+                sentence = ALL_BANNED.format(direction.written, direction.given)
+                answers.append(NoResult(sentence, "banned_written"))
+                continue
+            written = [candidate.as_dict() for candidate in candidates]
+            for record in written:  # without a couplet of the corpus that has a banned word
+                known = record.get("known")
+                if known is not None and self.words.finds(known["first"] + known["second"]):
+                    del record["known"]
+            given, other = direction.pair("first", "second")
+            shown = {given: tone_names(item.given.text), other: [tone_names(p["text"]) for p in written]}
+            answers.append(
+                {given: item.text, "line": item.given.text, "predictions": written, "tones": shown}
+            )
         return answers
 
-    def _without_banned(self, record: Record) -> Record:
-        """Leave out a couplet of the corpus that has a banned word."""
-        known = record.get("known")
-        if known is None or not self.words.finds(known["first"] + known["second"]):
-            return record
-        return {key: value for key, value in record.items() if key != "known"}
+
+class ComposeRequest(RequestModel):
+    """What couplets are to be; nothing at all is allowed too."""
+
+    theme: Text = Field("", description="Words with blanks between them: a usual theme or one's own.")
+    name: Text = Field("", description="Its characters stand in 上联 and 下联 by turns; two fill a couplet.")
+    place: int = Field(1, ge=1, description="Where they stand; 1 is first, punctuation is not counted.")
+    length: int | None = Field(None, description="Characters of a line, 4 to 15, punctuation not counted.")
+    pattern: str | None = Field(None, description="Characters of the clauses, e.g. 4+7.")
+    count: Count = Field(5, ge=1, description="How many proposals.")
+    scroll: OptionalText = Field(None, description="A 横批 of one's own.")
+    seed: int | None = Field(None, ge=0, le=2**32 - 1, description="Another one gives other proposals.")
+
+
+class ComposedCouplet(BaseModel):
+    """One couplet."""
+
+    first: str
+    second: str
+    scroll: str = Field(description="The 横批.")
+    scrolls: list[str] = Field(description="Five that go with it, best first.")
+    score: float = Field(description="Mean log-probability per character, the ends included.")
+    form: Form
+    relaxed: list[str] | None = Field(None, description="Rules it could not be held to; absent if none.")
+    set: int | None = Field(None, description="Number of the proposal, where one has several couplets.")
+    part: int | None = Field(None, description="Number of the couplet in it.")
+    known: KnownCouplet | None = Field(None, description=_KNOWN)
+
+
+class PairTones(BaseModel):
+    """The tones of each couplet's lines."""
+
+    first: list[list[ToneName]]
+    second: list[list[ToneName]]
+
+
+class ComposeAnswer(BaseModel):
+    """Couplets that differ, best first."""
+
+    couplets: list[ComposedCouplet]
+    tones: PairTones
+
+
+class ComposeEndpoint(Endpoint[ComposeRequest]):
+    """Writes whole couplets from a theme, from a name or from nothing, each with its 横批."""
+
+    task, path = "couplet", "/v1/compose"
+    summary = "Whole couplets"
+    request_model, answer_model = ComposeRequest, ComposeAnswer
+    predictor: ComposingPredictor
+
+    def details(self) -> Record:
+        if self.predictor.composes:
+            self.predictor.compose(count=1)
+        patterns = [str(pattern) for pattern in usual_patterns()]
+        return {"composes": self.predictor.composes, "themes": main_themes(), "patterns": patterns}
+
+    def prepare(self, request: ComposeRequest) -> Job:
+        asked = read_request(**request.model_dump(exclude={"seed"}))
+        self.predictor.check_composes(asked)
+        return Job(asked, request.seed, cost=STEPS)
+
+    def answer(self, items: Sequence[Request], settings: int | None) -> list[Record | NoResult]:
+        answers = list[Record | NoResult]()
+        for asked in items:
+            try:
+                found = self.predictor.compose_checked(asked, settings, self.words.finds)
+            except NoneFound as error:
+                answers.append(NoResult(str(error), error.code))
+                continue
+            fit = [[scroll for scroll in one.scrolls if not self.words.finds(scroll)] for one in found]
+            couplets = [
+                dataclasses.replace(one, scrolls=tuple(scrolls)).as_dict()
+                | {"scrolls": scrolls}
+                | _known(self, one.first, one.second)
+                for one, scrolls in zip(found, fit, strict=True)
+            ]
+            tones = {side: [tone_names(getattr(one, side)) for one in found] for side in ("first", "second")}
+            answers.append({"couplets": couplets, "tones": tones})
+        return answers
+
+
+class ScrollRequest(RequestModel):
+    """A couplet that wants a 横批."""
+
+    first: Text = Field(min_length=1, description="上联.", json_schema_extra={"pattern": HANZI})
+    second: Text = Field(min_length=1, description="下联.", json_schema_extra={"pattern": HANZI})
+    n_best: Count = Field(5, ge=1, description="How many, best first.")
+
+
+class ScrollText(BaseModel):
+    """A 横批."""
+
+    text: str
+    score: float = Field(description="How well it goes with the couplet; only the order means something.")
+
+
+class ScrollAnswer(BaseModel):
+    """横批, best first."""
+
+    scrolls: list[ScrollText]
+
+
+class ScrollEndpoint(Endpoint[ScrollRequest]):
+    """Chooses 横批 for a couplet from a list of traditional ones."""
+
+    task, path = "couplet", "/v1/scroll"
+    summary = "横批 to a couplet"
+    request_model, answer_model = ScrollRequest, ScrollAnswer
+    predictor: ComposingPredictor
+
+    def prepare(self, request: ScrollRequest) -> Job:
+        self.predictor.scrolls(request.first, request.second, 1)
+        return Job((request.first, request.second), request.n_best)
+
+    def answer(self, items: Sequence[tuple[str, str]], settings: int) -> list[Record | NoResult]:
+        asked = settings if not self.words.words else _MANY_SCROLLS
+        found = [self.predictor.scrolls(first, second, asked) for first, second in items]
+        fit = [[scroll for scroll in scrolls if not self.words.finds(scroll.text)] for scrolls in found]
+        return [{"scrolls": [scroll.as_dict() for scroll in scrolls[:settings]]} for scrolls in fit]
+
+
+class FormRequest(RequestModel):
+    """A couplet that somebody wrote; a line may still be empty."""
+
+    first: Text = Field(description="上联.")
+    second: Text = Field(description="下联.")
+
+
+class LineTones(BaseModel):
+    """The tones of two lines, in the written form of the model."""
+
+    first: list[ToneName]
+    second: list[ToneName]
+
+
+class FormAnswer(BaseModel):
+    """What the rules say of it."""
+
+    form: Form
+    tones: LineTones
+    broken: list[str] = Field(
+        description="Rules of the couplet that it does not keep; of lines that are there."
+    )
+    known: KnownCouplet | None = Field(None, description=_KNOWN)
+
+
+class FormEndpoint(Endpoint[FormRequest]):
+    """Reports which rules of form a couplet keeps."""
+
+    task, path = "couplet", "/v1/form"
+    summary = "The form of a couplet"
+    request_model, answer_model = FormRequest, FormAnswer
+    predictor: ComposingPredictor
+
+    def prepare(self, request: FormRequest) -> Job:
+        return Job((normalise_line(request.first), normalise_line(request.second)), None)
+
+    def answer(self, items: Sequence[tuple[str, str]], settings: None) -> list[Record | NoResult]:
+        return [
+            _form(first, second, self.predictor.rules) | _known(self, first, second)
+            for first, second in items
+        ]
+
+
+def _form(first: str, second: str, rules: Rules) -> Record:
+    form, broken = form_report(first, second), []
+    if first:
+        broken += broken_tones(first)
+    if first and second:
+        broken += [] if rhythm_opposed(first, second) else [OPPOSED]
+        broken += broken_rules(first, second, form, rules)
+    tones = {"first": tone_names(first), "second": tone_names(second)}
+    return {"form": form.as_dict(), "tones": tones, "broken": broken}
+
+
+def _known(endpoint: ComposeEndpoint | FormEndpoint, first: str, second: str) -> Record:
+    """Return `known` where the index of the corpus has a couplet with a shared character and no banned word."""
+    if endpoint.predictor.couplet_index is None:
+        return {}
+    found = endpoint.predictor.nearest_known(simplified(first), simplified(second))
+    if found is None or found.distance == len(found.first):
+        return {}
+    return {} if endpoint.words.finds(found.first + found.second) else {"known": found.as_dict()}
 
 
 def tone_names(line: str) -> list[ToneName]:
-    """Return what the page draws beside each character of a line."""
+    """Return what the page draws next to each character of a line."""
     return ["punctuation" if is_punctuation(c) else _TONE_NAMES.get(tones(c), "unknown") for c in line]
 
 
-def _record(item: CoupletItem, direction: Direction, predictions: list[Record]) -> Record:
-    given, written = direction.pair("first", "second")
-    tones = {given: tone_names(item.given.text), written: [tone_names(p["text"]) for p in predictions]}
-    return {given: item.text, "line": item.given.text, "predictions": predictions, "tones": tones}
+ENDPOINTS = (CoupletEndpoint, ComposeEndpoint, ScrollEndpoint, FormEndpoint)

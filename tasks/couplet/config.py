@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import ClassVar
 
-from paddle_dialog.config.fields import Problem, at_least, rate, setting
 from paddle_dialog.config.models import LstmAttentionConfig, ModelConfig, PretrainedConfig, TransformerConfig
 from paddle_dialog.config.schema import DataConfig, GenerationConfig
+from paddle_dialog.config.typed import Problem, at_least, rate, setting
 
 LONGEST_THEME = 4  # characters that may follow the mark of a template in training
 
@@ -115,8 +115,9 @@ class CoupletConfig(GenerationConfig):
     rerank: CoupletRerankConfig = field(default_factory=CoupletRerankConfig)
 
     def problems(self) -> Iterator[Problem]:
-        """Yield settings of different sections that contradict each other."""
         yield from super().problems()
+        if getattr(self.model, "sampled_words", 0) and self.preferences.ratings is not None:
+            yield "model.sampled_words", "scores the true line alone; leave preferences.ratings out"
         if isinstance(self.model, TransformerConfig) and self.data.longest_source > self.model.max_positions:
             yield (
                 "model.max_positions",

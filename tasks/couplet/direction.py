@@ -1,6 +1,6 @@
-"""What a network is asked for: one line of a couplet for the other, or a 上联 from a template.
+"""Source sequences for each use of the network: one line of a couplet for the other, or a 上联 from a template.
 
-Marks behind the line tell these uses apart, so its characters stay at the positions of the target's
+Marks behind the line separate these uses, so its characters stay at the positions of the target's
 (`model.aligned_input`); without a mark the source asks for the 下联 of a modern couplet.
 """
 
@@ -11,18 +11,19 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from paddle_dialog.data.batching import pad_batch
+from paddle_dialog.data.batching import PairBatch, pad_batch, target_arrays
 from paddle_dialog.errors import UserError
 from paddle_dialog.tasks.couplet.form import final_character
 from paddle_dialog.text.tones import Tone, can_be_level, can_be_oblique
 from paddle_dialog.text.vocabulary import Vocabulary
 
 VOCABULARY = "text"  # one for both lines
-BLANK = "<blank>"  # a position of a template where any character may stand
+BLANK = "<blank>"  # a position of a template for any character
 FIRST = "<first>"  # asks for the 上联 of a 下联
 COMPOSE = "<compose>"  # asks for the 上联 of a template; the characters of a theme follow
 VERSE = "<verse>"  # asks for lines as in classical verse (律诗)
 MARKS = (BLANK, FIRST, COMPOSE, VERSE)
+Example = tuple[np.ndarray, np.ndarray]  # ids of source and target, without begin and end
 ONE_WAY = "this bundle knows only 下联 for 上联; take the shipped pretrained/couplet"
 
 
@@ -58,11 +59,17 @@ def compose_source(vocabulary: Vocabulary, template: Sequence[str | None], theme
     """Return the source, without end token, that asks for a 上联 made from nothing.
 
     Args:
-        template: each position's character, or None where any may stand.
+        template: each position's character, or None for any.
         theme: characters of the words that the couplet should speak of, one after the other.
     """
     shape = [BLANK if character is None else character for character in template]
     return vocabulary.encode([*shape, COMPOSE, *theme])
+
+
+def collate(examples: Sequence[Example]) -> PairBatch:
+    """Pad examples to a training batch; source and target both end with the end token, so the two correspond."""
+    source, source_lengths = encode_sources([first for first, _ in examples])
+    return PairBatch(source, source_lengths, *target_arrays([second for _, second in examples]))
 
 
 @dataclass(frozen=True)
@@ -91,9 +98,6 @@ class Direction:
 
         A 下联 ends level, unless the 上联 has no reading that ends otherwise; a 上联 ends oblique, unless the 下联
         can only end so itself.
-
-        Args:
-            given: normalised.
         """
         final = final_character(given)
         if self.writes_first:
@@ -101,11 +105,7 @@ class Direction:
         return Tone.OBLIQUE if can_be_level(final) and not can_be_oblique(final) else Tone.LEVEL
 
     def check_known(self, vocabulary: Vocabulary) -> None:
-        """Check that a model with this vocabulary writes such lines.
-
-        Raises:
-            UserError: it was trained for 下联 alone.
-        """
+        """Raise a `UserError` unless a model with this vocabulary writes such lines."""
         if self.writes_first and not knows_marks(vocabulary):
             raise UserError(ONE_WAY)
 

@@ -11,12 +11,12 @@ from pathlib import Path
 import numpy as np
 
 from paddle_dialog.data.records import Record, check_writable, write_records
-from paddle_dialog.metrics.text import corpus_bleu, distinct_n, token_perplexity
+from paddle_dialog.metrics import corpus_bleu, distinct_n, token_perplexity
 from paddle_dialog.processes import answer_all
 from paddle_dialog.tasks.couplet.couplets import Couplet, limit_length, read_couplets
 from paddle_dialog.tasks.couplet.direction import TO_FIRST, TO_SECOND, Direction, knows_marks
 from paddle_dialog.tasks.couplet.form import form_report
-from paddle_dialog.tasks.couplet.prediction import CoupletPrediction, CoupletPredictor
+from paddle_dialog.tasks.couplet.prediction import CoupletPredictor
 from paddle_dialog.text.characters import is_hanzi, normalise_line
 
 TOGETHER = 8  # batches whose likelihood a process measures at once, each of pairs of like length
@@ -28,9 +28,6 @@ def form_rates(firsts: Sequence[str], hypotheses: Sequence[str]) -> dict[str, fl
     Returns:
         The mean over pairs of each field of `Form`, and `distinct_1`, `distinct_2` over characters, punctuation
         included; all in 0–1.
-
-    Raises:
-        ValueError: there is no pair, or the numbers of lines differ.
     """
     if not firsts:
         raise ValueError("no pair to score")
@@ -44,22 +41,24 @@ def evaluate(predictor: CoupletPredictor, source: str, predictions: Path | None)
     """Measure a model on one source of couplets.
 
     Args:
-        source: as for `read_couplets`.
         predictions: where the hypotheses are written, one JSON record a line with its `reference`.
 
     Returns:
         The metrics by name, those of `likelihood_metrics` among them; `decoding` describes the search.
-
-    Raises:
-        UserError: the source cannot be used, or the hypotheses cannot be written, which is checked first.
     """
     if predictions is not None:
         check_writable(predictions)
     pairs, _ = limit_length(read_couplets(source), predictor.longest_line)
     answers = answer_all(predictor.predict, [pair.first for pair in pairs], predictor.batch_size)
     if predictions is not None:
-        both = zip(pairs, answers, strict=True)
-        write_records(predictions, (_record(pair, candidates) for pair, candidates in both))
+        shown = ([candidate.as_dict() for candidate in candidates] for candidates in answers)
+        write_records(
+            predictions,
+            (
+                {"first": pair.first, "reference": pair.second, "predictions": own}
+                for pair, own in zip(pairs, shown, strict=True)
+            ),
+        )
     hypotheses = [candidates[0].text if candidates else "" for candidates in answers]
     texts = [[normalise_line(line) for line in side] for side in (hypotheses, [p.second for p in pairs])]
     return {
@@ -70,11 +69,6 @@ def evaluate(predictor: CoupletPredictor, source: str, predictions: Path | None)
     }
 
 
-def _record(pair: Couplet, candidates: Sequence[CoupletPrediction]) -> Record:
-    predictions = [candidate.as_dict() for candidate in candidates]
-    return {"first": pair.first, "reference": pair.second, "predictions": predictions}
-
-
 def likelihood_metrics(predictor: CoupletPredictor, source: str) -> Record:
     """Measure how well a model predicts the lines of one source of couplets.
 
@@ -83,9 +77,6 @@ def likelihood_metrics(predictor: CoupletPredictor, source: str) -> Record:
         included, `perplexity_hanzi` that over Chinese characters alone, `perplexity_first` that of the 上联 given the
         下联, where the model was trained for it; `unknown_rate` is the share of characters outside the vocabulary;
         `skipped` counts the pairs that were too long for the model.
-
-    Raises:
-        UserError: the source cannot be used.
     """
     read = read_couplets(source)
     pairs, _ = limit_length(read, predictor.longest_line)
@@ -118,9 +109,9 @@ def _sums(predictor: CoupletPredictor, pairs: Sequence[Couplet], direction: Dire
 def _sums_of_pairs(
     predictor: CoupletPredictor, pairs: Sequence[Couplet], direction: Direction
 ) -> Sequence[np.ndarray]:
-    """Return the sums of each pair; see `_sums`."""
-    from paddle_dialog.metrics.likelihood import token_losses
-    from paddle_dialog.tasks.couplet.dataset import collate
+    """Return the five sums of `_sums` for each pair."""
+    from paddle_dialog.metrics import token_losses
+    from paddle_dialog.tasks.couplet.direction import collate
     from paddle_dialog.training.losses import SequenceCrossEntropy
 
     vocabulary = predictor.vocabulary

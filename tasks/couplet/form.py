@@ -11,28 +11,19 @@ from paddle_dialog.text.tones import can_be_level, can_be_oblique, tones
 
 @dataclass(frozen=True)
 class Form:
-    """The rules that a pair keeps; where a character has several readings, the one that fits counts.
+    """The rules that a pair keeps; where a character has several readings, the one that fits counts."""
 
-    Args:
-        length_equal: both lines have the same number of characters, punctuation included.
-        punctuation_aligned: punctuation stands at the same positions in both; the marks may differ, as
-            they do where a statement answers a question.
-        final_level: the second line ends on a level tone (平), trailing punctuation aside.
-        final_pair: the first line ends oblique (仄) and the second level (平).
-        tone_opposed: share in 0–1 of the positions with a hanzi whose two tones can be level against oblique;
-            a position that only one line has, or without a known tone, is not opposed; 0 without any hanzi.
-        repeats_mirrored: hanzi of the second line equal each other at exactly those positions where hanzi of
-            the first line do.
-        shares_character: the second line uses a hanzi of the first, which is a fault.
-    """
-
-    length_equal: bool
-    punctuation_aligned: bool
-    final_level: bool
-    final_pair: bool
+    length_equal: bool  # both lines have the same number of characters, punctuation included
+    punctuation_aligned: (
+        bool  # it is at the same positions in both; the marks may differ, as question and answer do
+    )
+    final_level: bool  # the second line ends on a level tone (平), trailing punctuation aside
+    final_pair: bool  # the first line ends oblique (仄) and the second level (平)
+    # Share in 0–1 of the positions with a hanzi whose two tones can be level against oblique; a position that only
+    # one line has, or without a known tone, is not opposed; 0 without any hanzi.
     tone_opposed: float
-    repeats_mirrored: bool
-    shares_character: bool
+    repeats_mirrored: bool  # hanzi of the second line equal each other exactly where those of the first do
+    shares_character: bool  # the second line uses a hanzi of the first, which is a fault
 
     def as_dict(self) -> dict[str, bool | float]:
         """Return the fields by name, ready for JSON."""
@@ -40,12 +31,7 @@ class Form:
 
 
 def form_report(first: str, second: str) -> Form:
-    """Report the form of a pair.
-
-    Args:
-        first: 上联, as typed; both lines are compared in the form of `normalise_line`.
-        second: 下联.
-    """
+    """Report the form of 上联 and 下联, which are compared in the form of `normalise_line`."""
     first, second = normalise_line(first), normalise_line(second)
     final_level = can_be_level(final_character(second))
     return Form(
@@ -60,7 +46,7 @@ def form_report(first: str, second: str) -> Form:
 
 
 def clauses(line: str) -> list[str]:
-    """Return what stands between the marks of a line."""
+    """Return the parts of a line between its punctuation."""
     return "".join(" " if is_punctuation(character) else character for character in line).split()
 
 

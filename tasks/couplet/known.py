@@ -1,4 +1,4 @@
-"""Whether a couplet stands in the training corpus: an index that answers which couplet is nearest to a line.
+"""Whether a couplet is in the training corpus: an index that answers which couplet is nearest to a line.
 
 It holds the couplets themselves: characters as 16-bit numbers, the frequent ones low, couplets of one length sorted
 and compressed together. A length is unpacked when it is first asked for, and compared as a whole: for 340,000 lines
@@ -31,7 +31,7 @@ NUMBER = np.dtype("<u2")  # of a character
 ABSENT = np.iinfo(NUMBER).max  # a character that no couplet has
 
 MOST_UNPACKED = 1 << 26  # bytes of the lines of one length
-MOST_BYTES = 7_000_000  # lines of up to 11 characters; of longer answers hardly one stands in the corpus
+MOST_BYTES = 7_000_000  # lines of up to 11 characters; of longer answers hardly one is in the corpus
 
 Line = Literal["first", "second"]
 BOTH: tuple[Line, ...] = ("first", "second")
@@ -43,7 +43,7 @@ class Known:
 
     first: str  # 上联
     second: str  # 下联
-    # Positions at which the nearer of the lines that were compared differs; 0 if it stands there whole.
+    # Positions at which the nearer of the lines that were compared differs; 0 if it is there whole.
     distance: int
 
     def as_dict(self) -> Record:
@@ -55,9 +55,7 @@ class CoupletIndex:
     """Couplets by the length of their lines.
 
     Args:
-        characters: all that occur, by their numbers.
         packed: length → the compressed numbers of N couplets, 上联 and 下联 one after the other, [N, 2, length].
-        where: the file, for messages.
     """
 
     def __init__(self, characters: str, packed: Mapping[int, bytes], where: str) -> None:
@@ -67,15 +65,7 @@ class CoupletIndex:
 
     @classmethod
     def from_bytes(cls, content: bytes, where: str) -> CoupletIndex:
-        """Read what `index_bytes` made.
-
-        Args:
-            content: of the file.
-            where: the file, for messages.
-
-        Raises:
-            UserError: the content is something else.
-        """
+        """Read what `index_bytes` made."""
         with file_errors(where, "index of couplets", "make it anew"):
             tensors = load(content)
             characters = tensors.pop(CHARACTERS).tobytes().decode("utf-8")
@@ -96,14 +86,6 @@ class CoupletIndex:
         """Return the couplet with the line nearest to one of a couplet's.
 
         Of equally near ones that is taken whose other line is nearer.
-
-        Args:
-            first: 上联.
-            second: 下联.
-            compared: the lines that are compared, each with those at its place.
-
-        Returns:
-            None where the index holds no couplet of this length.
         """
         given = {"first": normalise_line(first), "second": normalise_line(second)}
         found: list[tuple[int, int, int, int]] = []  # distances, row, length
@@ -154,13 +136,6 @@ def index_bytes(couplets: Iterable[Couplet], most_bytes: int = MOST_BYTES) -> by
     """Return the file of an index that holds the couplets with the shortest lines, as many lengths as fit.
 
     Every couplet once; those whose lines differ in length are left out.
-
-    Args:
-        couplets: normalised.
-        most_bytes: greatest size of the file.
-
-    Raises:
-        UserError: not even the shortest ones fit, or there are more different characters than numbers for them.
     """
     by_length: dict[int, set[tuple[str, str]]] = {}
     for couplet in couplets:
@@ -190,18 +165,10 @@ def index_bytes(couplets: Iterable[Couplet], most_bytes: int = MOST_BYTES) -> by
 
 
 def _packed(pairs: list[tuple[str, str]], numbers: dict[str, int]) -> bytes:
-    """Compress couplets of one length, told that every other byte is the high one of a number."""
+    """Compress couplets of one length; every other byte is the high one of a number."""
     values = [numbers[character] for pair in pairs for line in pair for character in line]
     data = np.array(values, NUMBER).tobytes()
     size = max(len(data), 4096)
-    filters = [
-        {
-            "id": lzma.FILTER_LZMA2,
-            "preset": 9 | lzma.PRESET_EXTREME,
-            "dict_size": size,
-            "lc": 0,
-            "lp": 1,
-            "pb": 1,
-        }
-    ]
+    best = {"id": lzma.FILTER_LZMA2, "preset": 9 | lzma.PRESET_EXTREME}
+    filters = [{**best, "dict_size": size, "lc": 0, "lp": 1, "pb": 1}]
     return lzma.compress(data, check=lzma.CHECK_CRC32, filters=filters)

@@ -19,11 +19,7 @@ from paddle_dialog.text.vocabulary import SPECIAL_TOKENS, Vocabulary
 
 
 class CharacterTable:
-    """Properties of the tokens of a vocabulary, each computed when first asked for.
-
-    Attributes:
-        vocabulary: V tokens, one character each but for the special ones.
-    """
+    """Properties of the tokens of a vocabulary, each computed when first asked for."""
 
     def __init__(self, vocabulary: Vocabulary) -> None:
         self.vocabulary = vocabulary
@@ -61,7 +57,7 @@ class CharacterTable:
 class LinePlan:
     """The rules for one line, by position of the answer."""
 
-    # Position → the only character that may stand there; one outside the vocabulary is written as the unknown
+    # Position → the only character allowed there; one outside the vocabulary is written as the unknown
     # token and shown as itself.
     forced: Mapping[int, str]
     # For each position of the given line the first one that must hold the same hanzi, or itself.
@@ -79,7 +75,7 @@ class LinePlan:
         return self.origins[place] if place < len(self.origins) else place
 
     def penalty(self, tokens: Sequence[int]) -> float:
-        """Return the nats that the search takes off a text for what the rules make dear."""
+        """Return the nats that the rules take off a text."""
         return sum(
             float(self.penalties.get(place, self.beyond)[token])
             for place, token in enumerate(tokens)
@@ -92,22 +88,13 @@ class LinePlan:
 
 
 class Planner:
-    """Makes the plans of the lines that are answered under the same rules.
-
-    Args:
-        direction: which line is given.
-    """
+    """Makes the plans of the lines that are answered under the same rules."""
 
     def __init__(self, table: CharacterTable, rules: Rules, direction: Direction = TO_SECOND) -> None:
         self.table, self.rules, self.direction = table, rules, direction
 
     def plan(self, line: str, locked: Mapping[int, str]) -> LinePlan:
-        """Plan one line.
-
-        Args:
-            line: the given one, normalised, T characters.
-            locked: position → character.
-        """
+        """Plan one line."""
         active = self.rules.active
         forced = dict(punctuation(line)) if "copy_punctuation" in active else {}
         forced.update(locked)
@@ -186,7 +173,7 @@ class _Penalties:
         if ends and "final_tone" in self._active:
             level = self._planner.direction.wanted_final_tone(self._line) is Tone.LEVEL
             fits = table.level if level else table.oblique
-            # Where punctuation is free, a mark may stand here, after the last hanzi.
+            # Where punctuation is free, a mark may follow the last hanzi here.
             penalty[~(fits if "copy_punctuation" in self._active else fits | table.punctuation)] = np.inf
         return penalty
 
@@ -212,11 +199,7 @@ def _final_place(length: int, forced: Mapping[int, str]) -> int | None:
 
 
 class PlannedLines:
-    """Holds every row to the plan of its input.
-
-    Args:
-        plans: one for each input.
-    """
+    """Holds every row to the plan of its input."""
 
     def __init__(self, plans: Sequence[LinePlan], table: CharacterTable) -> None:
         self._plans = plans
@@ -224,7 +207,6 @@ class PlannedLines:
         self._vocabulary = table.vocabulary
 
     def __call__(self, scores: np.ndarray, prefixes: Prefixes) -> None:
-        """See `LogitsProcessor`."""
         place = prefixes.length
         for number, rows in rows_of_inputs(prefixes):
             plan = self._plans[number]
@@ -263,7 +245,7 @@ class PlannedLines:
 
 
 def rows_of_inputs(prefixes: Prefixes) -> Iterator[tuple[int, slice]]:
-    """Iterate over the rows of each input, which stand together, with the number of the input."""
+    """Iterate over the rows of each input, which are neighbours, with the number of the input."""
     starts = group_starts(prefixes.inputs).tolist()
     for start, stop in zip(starts, [*starts[1:], len(prefixes.inputs)], strict=True):
         yield int(prefixes.inputs[start]), slice(start, stop)

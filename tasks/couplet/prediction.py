@@ -20,11 +20,9 @@ from paddle_dialog.tasks.couplet.direction import TO_FIRST, TO_SECOND, Direction
 from paddle_dialog.tasks.couplet.form import Form, form_report
 from paddle_dialog.tasks.couplet.known import BOTH, COUPLET_INDEX, CoupletIndex, Known, Line
 from paddle_dialog.tasks.couplet.line_plan import CharacterTable
-from paddle_dialog.tasks.couplet.rerank import Candidate
 from paddle_dialog.tasks.couplet.rules import Rules, broken_rules, check_locks, describe, parse_template
-from paddle_dialog.tasks.couplet.search import LineRequest, LineSearch
-from paddle_dialog.text.characters import is_hanzi
-from paddle_dialog.text.simplified import simplified_line
+from paddle_dialog.tasks.couplet.search import Candidate, LineRequest, LineSearch
+from paddle_dialog.text.characters import is_hanzi, simplified_line
 
 if TYPE_CHECKING:
     from paddle_dialog.config.schema import DecodingConfig
@@ -48,7 +46,6 @@ class CoupletPrediction(Prediction):
     known: Known | None = None
 
     def as_dict(self) -> Record:
-        """Return the candidate as the command line prints it; `relaxed` and `known` only where there are any."""
         record = super().as_dict() | {"form": self.form.as_dict()}
         if self.relaxed:
             record["relaxed"] = list(self.relaxed)
@@ -56,7 +53,7 @@ class CoupletPrediction(Prediction):
 
 
 def notes_of(prediction: Record) -> str:
-    """Return what stands behind a candidate for a reader."""
+    """Return the notes printed after a candidate."""
     notes = f"\trelaxed: {', '.join(prediction['relaxed'])}" if "relaxed" in prediction else ""
     if "known" not in prediction:
         return notes
@@ -75,10 +72,6 @@ class GivenLine:
 
 class CoupletPredictor(GenerationPredictor):
     """Answers 上联 with 下联, and 下联 with 上联 where the model was trained for both.
-
-    Args:
-        config: decoding settings and the length the model was made for.
-        model: that was trained.
 
     Raises:
         UserError: `rerank.reverse` is not 0, and the model does not score a 上联.
@@ -132,15 +125,12 @@ class CoupletPredictor(GenerationPredictor):
             lines: 上联; blanks are dropped and punctuation is unified before the model sees them.
             n_best: candidates for each, best first; the config's number by default.
             lock: position (0 is the first) → character that every answer has there.
-            template: the same as text, ？ where any character may stand, e.g. ？？？？花更红.
+            template: the same as text, ？ for any character, e.g. ？？？？花更红.
             rules: of form; those of the config by default.
             direction: `TO_FIRST` where the lines are 下联 and 上联 are wanted.
             distance: of several candidates, instead of the config's `choice.distance`.
             known: whether each candidate is to name the couplet of the training corpus nearest to it.
             second: the same as `direction=TO_FIRST`.
-
-        Returns:
-            The candidates of each line.
 
         Raises:
             UserError: a line is empty, has no hanzi, or is longer than the model allows, a locked character
@@ -182,12 +172,8 @@ class CoupletPredictor(GenerationPredictor):
 
         Args:
             wanted: candidates for each.
-            rules: of form; those of the config by default.
             decoding: how to search; as the config says by default.
-            direction: which line is given.
-            distance: of several candidates; the config's `choice.distance` by default.
-            known: whether each candidate is to name the couplet of the training corpus nearest to it.
-            refused: says which texts are not to be written; by default none.
+            refused: returns whether a text is not to be written; by default none is.
         """
         if known and self.couplet_index is None:
             raise UserError(NO_INDEX)
@@ -218,7 +204,7 @@ class CoupletPredictor(GenerationPredictor):
     ) -> Iterable[Record]:
         """Answer as JSON records: `{"first": …, "predictions": [{"text", "score", "form"}, …]}`.
 
-        A `template` holds for all texts. With `second` they are 下联, stand under "second", and 上联 are written.
+        A `template` holds for all texts. With `second` they are 下联, under the key "second", and 上联 are written.
         With `known` a prediction has the nearest couplet of the training corpus, `{"first", "second", "distance"}`.
         """
         key = "second" if second else "first"
@@ -227,7 +213,6 @@ class CoupletPredictor(GenerationPredictor):
             yield {key: text, "predictions": [prediction.as_dict() for prediction in predictions]}
 
     def format_record(self, record: Record) -> str:
-        """Format a line and its answers, several candidates one below the other with their scores."""
         predictions, given = record["predictions"], record["second" if "second" in record else "first"]
         notes = [notes_of(prediction) for prediction in predictions]
         if len(predictions) == 1:
@@ -243,16 +228,11 @@ class CoupletPredictor(GenerationPredictor):
         return min(self.config.data.max_length, self.config.decoding.max_length)
 
     def decoding_summary(self) -> str:
-        """Describe the search in a few words."""
-        settings, rerank = self.config.decoding, self.config.rerank
-        search = {
-            "beam": f"beam {settings.beam_size}, length penalty {settings.length_penalty}, {settings.engine} engine",
-            "greedy": "greedy",
-            "sample": f"sampling, temperature {settings.temperature}, top-k {settings.top_k}, "
-            f"top-p {settings.top_p}, seed {self.config.seed}",
-        }[settings.strategy]
+        rerank, engine = self.config.rerank, f", {self.config.decoding.engine} engine"
+        beam = engine if self.config.decoding.strategy == "beam" else ""
         ordered = f", {rerank.candidates} candidates ordered by reverse {rerank.reverse:g} too"
-        return f"{search}, {describe(self.config.rules)}{ordered if rerank.reverse else ''}"
+        rules = describe(self.config.rules)
+        return f"{self.search_summary()}{beam}, {rules}{ordered if rerank.reverse else ''}"
 
     def _checked(self, text: str, direction: Direction) -> str:
         line, limit, name = simplified_line(text), self.longest_line, direction.given

@@ -24,8 +24,7 @@ from paddle_dialog.decoding.interface import StepModel
 from paddle_dialog.decoding.scoring import text_log_probs
 from paddle_dialog.errors import UserError
 from paddle_dialog.tasks.couplet.couplets import Couplet
-from paddle_dialog.tasks.couplet.dataset import Example, collate
-from paddle_dialog.tasks.couplet.direction import TO_SECOND, compose_source, encode_sources
+from paddle_dialog.tasks.couplet.direction import TO_SECOND, Example, collate, compose_source, encode_sources
 from paddle_dialog.tasks.couplet.rules import FREE
 from paddle_dialog.text.vocabulary import Vocabulary
 from paddle_dialog.training.losses import SequenceCrossEntropy, mean_of
@@ -49,9 +48,9 @@ class RatedAnswer:
     first: str  # 上联
     second: str  # 下联, which the model wrote
     rating: float  # the higher, the better; only those of one input are compared
-    # Of a 上联 that the model wrote too, ？ where any character may stand; None where it was given.
+    # Of a 上联 that the model wrote too, ？ for any character; None where it was given.
     template: str | None = None
-    told: str = ""  # characters of theme words that the model was told for it
+    told: str = ""  # characters of theme words that the model was given for it
 
     def texts(self, vocabulary: Vocabulary) -> list[Text]:
         """Return the texts that the model wrote of it, and what they were asked by."""
@@ -67,9 +66,6 @@ def read_ratings(path: str | Path) -> list[list[RatedAnswer]]:
 
     Args:
         path: JSON lines, plain or compressed, each `{"answers": [{"first", "second", "rating"}, …]}`.
-
-    Raises:
-        UserError: the file cannot be read, a line is not as it should be, or there is none.
     """
     found = list(read_records(path, _answers, _FORM))
     if not found:
@@ -80,17 +76,7 @@ def read_ratings(path: str | Path) -> list[list[RatedAnswer]]:
 def with_own(
     rated: Sequence[list[RatedAnswer]], couplets: Iterable[Couplet], rating: float, length: int = OWN_LENGTH
 ) -> int:
-    """Add to the answers to a given 上联 the one that it has in a corpus, unless they have it.
-
-    Args:
-        rated: answers to each input, which grow.
-        couplets: the corpus.
-        rating: of its answers.
-        length: least characters of a 上联 to which they are added.
-
-    Returns:
-        How many were added.
-    """
+    """Add to the answers to each 上联 of `length` or more the one of the corpus; return how many were added."""
     own = {couplet.first: couplet.second for couplet in couplets}
     added = 0
     for answers in rated:
@@ -133,13 +119,7 @@ class RatedInput(NamedTuple):
 
 
 class RatedDataset(io.Dataset):
-    """Ordinary examples, and after them the rated inputs.
-
-    Args:
-        examples: the ordinary ones.
-        rated: answers to each input.
-        before: the model that training starts from.
-    """
+    """Ordinary examples, and after them the rated inputs."""
 
     def __init__(
         self,
@@ -179,13 +159,7 @@ class RatedDataset(io.Dataset):
 
 
 class RatedBatches(EpochBatches):
-    """Batches of ordinary examples and rated inputs; an epoch has every rated input once.
-
-    Args:
-        dataset: of both.
-        examples: ordinary ones of a batch, drawn anew for each.
-        inputs: rated ones of a batch.
-    """
+    """Batches of ordinary examples and rated inputs; an epoch has every rated input once."""
 
     def __init__(
         self, dataset: RatedDataset, examples: int, inputs: int, seed: int, processes: int = 1, rank: int = 0
@@ -215,21 +189,13 @@ class RatedBatches(EpochBatches):
 
 
 class RatedBatch(NamedTuple):
-    """N ordinary examples and, after them, the M texts of the A answers to the rated inputs.
+    """N ordinary examples and, after them, the M texts of the A answers to the rated inputs."""
 
-    Args:
-        source: ids [N + M, S].
-        source_lengths: [N + M].
-        target: input ids [N + M, T], begin token first.
-        label: output ids [N + M, T], end token last.
-        mask: of the ordinary examples, float32 [N, T].
-        text_mask, answers, inputs, ratings, before: of the rated ones, see `PreferenceLoss`; None without any.
-    """
-
-    source: np.ndarray
-    source_lengths: np.ndarray
-    target: np.ndarray
-    label: np.ndarray
+    source: np.ndarray  # ids [N + M, S]
+    source_lengths: np.ndarray  # [N + M]
+    target: np.ndarray  # input ids [N + M, T], begin token first
+    label: np.ndarray  # output ids [N + M, T], end token last
+    # Of the ordinary examples, float32 [N, T]; those below are arguments of `PreferenceLoss`.
     mask: np.ndarray
     text_mask: np.ndarray | None = None
     answers: np.ndarray | None = None
@@ -269,8 +235,6 @@ class PreferenceLoss(nn.Layer):
     The second is over all pairs of answers to an input of which one is rated better: the mean over the pairs of
     -log σ(r_better - r_worse), and the mean over the inputs of that, with r = β · (log p - log p of the weights
     before): direct preference optimisation (Rafailov et al. 2023, "Direct Preference Optimization", equation 7).
-
-    `token_nll` keeps the negative log-likelihoods of the ordinary examples of the last call.
 
     Args:
         own: loss of the ordinary examples.
@@ -325,16 +289,16 @@ class PreferenceLoss(nn.Layer):
 def preference_nll(
     rewards: Tensor, ratings: Tensor, inputs: Tensor, least_gap: float
 ) -> tuple[Tensor, Tensor]:
-    """Return the summed negative log-likelihood of the order of ratings, and how many inputs have an order.
+    """Return the negative log-likelihood of the order of ratings (Bradley & Terry 1952), two scalars.
 
     Args:
         rewards: of answers, [A].
         ratings: of the answers, [A].
-        inputs: which answers belong together, int64 [A].
+        inputs: the input of each answer, int64 [A].
 
     Returns:
-        The sum over the inputs of the mean over their ordered pairs of -log σ(difference of rewards) (Bradley & Terry
-        1952), a scalar; the number of inputs with such a pair, a scalar.
+        The sum over the inputs of the mean over their ordered pairs of -log σ(difference of rewards); the number of
+        inputs with such a pair.
     """
     together = inputs.unsqueeze(1) == inputs.unsqueeze(0)  # [A, A]
     better = ratings.unsqueeze(1) - ratings.unsqueeze(0) >= least_gap  # [A, A]

@@ -14,8 +14,7 @@ from paddle_dialog.errors import UserError
 from paddle_dialog.tasks.couplet.config import RulesConfig
 from paddle_dialog.tasks.couplet.direction import TO_SECOND, Direction
 from paddle_dialog.tasks.couplet.form import Form, final_character
-from paddle_dialog.text.characters import is_punctuation
-from paddle_dialog.text.simplified import simplified_line
+from paddle_dialog.text.characters import is_punctuation, simplified_line
 from paddle_dialog.text.tones import tones
 
 RELAXATION_ORDER = ("final_tone", "no_shared_character", "mirror_repeats", "copy_punctuation", "same_length")
@@ -59,10 +58,6 @@ def broken_rules(
     """Return the rules that a candidate does not keep, in the order of `RELAXATION_ORDER`.
 
     Args:
-        given: the line that is answered, normalised.
-        written: the candidate.
-        form: the report on the pair.
-        rules: those switched off are ignored.
         direction: which of the two is the 上联.
     """
     kept = {
@@ -84,18 +79,10 @@ def punctuation(line: str) -> dict[int, str]:
 
 
 def parse_template(template: str, line: str, given: str = "上联") -> dict[int, str]:
-    """Return the locked characters of a template such as ？？？？花更红.
+    """Return the locked characters of a template such as ？？？？花更红, by their positions from 0.
 
     Args:
-        template: one character a position, ？ or ? where any may stand; blanks are dropped.
-        line: the given one, normalised.
-        given: its name, for messages.
-
-    Returns:
-        Position (0 is the first) → character.
-
-    Raises:
-        UserError: template and line differ in length.
+        template: one character a position, ？ or ? for any; blanks are dropped.
     """
     written = simplified_line(template)
     if len(written) != len(line):
@@ -111,11 +98,6 @@ def check_locks(lock: Mapping[int, str], line: str, given: str = "上联") -> di
 
     Args:
         lock: position (0 is the first) → character.
-        line: the given one, normalised.
-        given: its name, for messages.
-
-    Raises:
-        UserError: a position lies outside the line, or does not hold exactly one character.
     """
     locks = {}
     for place, character in lock.items():

@@ -1,7 +1,14 @@
-"""The search for the answers to a batch of lines: under the rules of form, ordered, and made to differ."""
+"""The search for the answers to a batch of lines: under the rules of form, ordered, and made to differ.
+
+Candidates are ordered by how likely they make the line that was given, too (the noisy channel). A beam's candidates
+differ in a character or two. So a second beam grows in the same steps and pays for what the best rows of the first
+one write; of the texts of both those are taken, one by one, that score high and have little in common with the ones
+taken before (Carbonell & Goldstein 1998, "The Use of MMR", equation 1).
+"""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
@@ -9,23 +16,202 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from paddle_dialog.config.schema import MOST_ROWS
-from paddle_dialog.decoding.interface import Hypothesis, StepModel
-from paddle_dialog.decoding.processors import NO_SPECIAL_TOKENS, LogitsProcessor
+from paddle_dialog.decoding.interface import Hypothesis, StepModel, TextReader
+from paddle_dialog.decoding.processors import NO_SPECIAL_TOKENS, LogitsProcessor, Prefixes
+from paddle_dialog.decoding.scoring import text_log_probs
 from paddle_dialog.decoding.search import SearchOptions, decode, length_divisor, search_relaxed
 from paddle_dialog.errors import UserError
-from paddle_dialog.tasks.couplet.choice import BeamResult, DiverseBeamPenalty, choose, without_penalty
 from paddle_dialog.tasks.couplet.config import CoupletConfig
-from paddle_dialog.tasks.couplet.direction import Direction, encode_sources
-from paddle_dialog.tasks.couplet.line_plan import CharacterTable, LinePlan, PlannedLines, Planner
-from paddle_dialog.tasks.couplet.rerank import Candidate, ReverseModel, rerank
+from paddle_dialog.tasks.couplet.direction import TO_SECOND, Direction, encode_sources, knows_marks
+from paddle_dialog.tasks.couplet.line_plan import (
+    CharacterTable,
+    LinePlan,
+    PlannedLines,
+    Planner,
+    rows_of_inputs,
+)
 from paddle_dialog.tasks.couplet.rules import Rules
+from paddle_dialog.text.vocabulary import Vocabulary
 
 if TYPE_CHECKING:
     from paddle import nn
 
     from paddle_dialog.config.schema import DecodingConfig
 
+Candidate = tuple[str, Hypothesis]  # the answer as shown, and how it was written
+BEAM_ROWS = 5  # of the first beam, whose next characters the second one pays for
+PENALTY = 1.5  # nats of a character that all of them write
+LIKENESS = 0.5  # nats a token that having all characters in common with one taken before costs
 DIVERSE_BEAM = 20  # least rows of the second beam
+
+
+@dataclass(frozen=True)
+class ReverseModel:
+    """A model of the line that was given, given its answer: one trained in both directions.
+
+    Raises:
+        UserError: the model knows one direction alone.
+    """
+
+    step_model: StepModel  # of the network
+    vocabulary: Vocabulary  # of both lines
+
+    def __post_init__(self) -> None:
+        if not knows_marks(self.vocabulary):
+            raise UserError(
+                "rerank.reverse: this bundle knows only 下联 for 上联; set it to 0, or take the shipped "
+                "pretrained/couplet"
+            )
+
+    def scores(
+        self, lines: Sequence[str], answers: Sequence[Sequence[str]], direction: Direction = TO_SECOND
+    ) -> list[np.ndarray]:
+        """Return log p(line | answer) per token of the K answers to each line, float64 [K] each."""
+        sources, targets = self._encode(lines, answers, direction)
+        if not targets:
+            return [np.zeros(0) for _ in answers]
+        return _split(_per_token(text_log_probs(self.step_model, *sources, targets), targets), answers)
+
+    def read(
+        self, lines: Sequence[str], answers: Sequence[Sequence[str]]
+    ) -> tuple[list[np.ndarray], list[np.ndarray]]:
+        """Return what `scores` does of 下联, and the model's mean states over each 上联 after them, [K, D] each.
+
+        The model must offer `TextReader`.
+        """
+        sources, targets = self._encode(lines, answers, TO_SECOND)
+        model = self.step_model
+        assert targets and isinstance(model, TextReader)
+        states = model.text_states(*sources, targets, np.arange(len(targets)))
+        means = np.stack([state.mean(axis=0) for state in states])  # [all, D]
+        totals = _per_token(model.state_log_probs(states, targets), targets)
+        return _split(totals, answers), _split(means, answers)
+
+    def _encode(
+        self, lines: Sequence[str], answers: Sequence[Sequence[str]], direction: Direction
+    ) -> tuple[tuple[np.ndarray, np.ndarray], list[list[int]]]:
+        """Return all answers as sources, and for each the line that it answers as its target."""
+        texts = [text for own in answers for text in own]
+        sources = encode_sources([np.asarray(direction.back.source(self.vocabulary, text)) for text in texts])
+        targets = [
+            self.vocabulary.encode(line) for line, own in zip(lines, answers, strict=True) for _ in own
+        ]
+        return sources, targets
+
+
+def rerank(
+    lines: Sequence[str],
+    candidates: Sequence[list[Candidate]],
+    reverse: ReverseModel,
+    weight: float,
+    direction: Direction,
+) -> list[list[Candidate]]:
+    """Return the candidates of each line, best first; equal sums stay in the order of the search."""
+    scores = reverse.scores(lines, [[text for text, _ in own] for own in candidates], direction)
+    ordered = []
+    for own, back in zip(candidates, scores, strict=True):
+        sums = np.array([hypothesis.score for _, hypothesis in own]) + weight * back
+        ordered.append([own[place] for place in np.argsort(-sums, kind="stable")])
+    return ordered
+
+
+def _per_token(totals: np.ndarray, targets: Sequence[Sequence[int]]) -> np.ndarray:
+    return totals / [len(target) + 1 for target in targets]
+
+
+def _split(values: np.ndarray, answers: Sequence[Sequence[str]]) -> list[np.ndarray]:
+    """Return the values of the answers to each line."""
+    return np.split(values, np.cumsum([len(own) for own in answers])[:-1])
+
+
+@dataclass(frozen=True)
+class BeamResult:
+    """What the search found for one line."""
+
+    candidates: list[Candidate]  # best first
+    plan: LinePlan  # that they keep
+    diverse: Sequence[Candidate] = ()  # of the second beam
+
+
+def choose(result: BeamResult, wanted: int, distance: float) -> list[Candidate]:
+    """Choose candidates of one line that differ.
+
+    Args:
+        result: its best candidate stays the first.
+        wanted: how many.
+        distance: least share of the free characters in which any two of them differ; ones that are too alike fill up
+            where there are too few.
+    """
+    candidates = list({text: (text, h) for text, h in [*result.diverse, *result.candidates]}.values())
+    if not result.candidates:
+        return candidates[:wanted]
+    weights = free_positions(result.plan)  # [T]
+    free = int(weights.sum())
+    # The rounding of a third times three is not a whole character.
+    most = free - math.ceil(distance * free - 1e-9)
+    texts = np.full((len(candidates), len(weights)), -1, dtype=np.int64)  # [K, T]
+    for row, (_, hypothesis) in zip(texts, candidates, strict=True):
+        row[: len(hypothesis.tokens)] = hypothesis.tokens[: len(row)]
+    scores = np.array([h.rank_score / (len(h.tokens) + 1) for _, h in candidates])  # [K]
+    common = np.zeros(len(candidates), dtype=np.int64)  # most characters in common with one taken
+    taken: list[int] = []
+    best = first = [text for text, _ in candidates].index(result.candidates[0][0])
+    while True:
+        taken.append(best)
+        common = np.maximum(common, ((texts == texts[best]) & (texts >= 0)) @ weights)
+        left = np.setdiff1d(np.arange(len(candidates)), taken)
+        if len(taken) == wanted or not len(left):
+            break
+        pool = left[common[left] <= most] if (common[left] <= most).any() else left
+        best = int(pool[np.argmax(scores[pool] - LIKENESS * common[pool] / max(free, 1))])
+    others = sorted(taken[1:], key=lambda place: -candidates[place][1].rank_score)
+    return [candidates[place] for place in (first, *others)]
+
+
+def without_penalty(
+    candidates: Sequence[Candidate], plan: LinePlan, divisor: Callable[[int], float]
+) -> list[Candidate]:
+    """Return candidates of the second beam with the rank they have without `DiverseBeamPenalty`."""
+    return [
+        (text, replace(h, rank_score=(h.log_prob - plan.penalty(h.tokens)) / divisor(len(h.tokens) + 1)))
+        for text, h in candidates
+    ]
+
+
+def free_positions(plan: LinePlan) -> np.ndarray:
+    """Return how many positions the choice at each position decides, [T].
+
+    A character that the given line's repetitions bring back counts for all its places, at the first of them; a forced
+    one (punctuation, a locked character) for none.
+    """
+    weights = np.zeros(len(plan.origins), dtype=np.int64)
+    for place in range(len(plan.origins)):
+        if place not in plan.forced:
+            weights[plan.origin(place)] += 1
+    return weights
+
+
+class DiverseBeamPenalty:
+    """Penalises for every second input of a batch what the best rows of the input before it are about to write.
+
+    Args:
+        plans: one for each two inputs, which are copies of one.
+    """
+
+    def __init__(self, plans: Sequence[LinePlan]) -> None:
+        self._weights = [free_positions(plan) for plan in plans]
+
+    def __call__(self, scores: np.ndarray, prefixes: Prefixes) -> None:
+        place, before, heads = prefixes.length, -1, np.zeros(0, dtype=np.int64)
+        for number, rows in rows_of_inputs(prefixes):
+            weights = self._weights[number // 2]
+            if place >= len(weights) or not weights[place]:
+                continue
+            if number % 2 == 0:  # its best row is the first
+                before, heads = number, scores[rows][:BEAM_ROWS].argmax(axis=1)
+            elif before == number - 1:
+                tokens, counts = np.unique(heads, return_counts=True)
+                scores[rows, tokens] -= PENALTY * counts / len(heads)
 
 
 @dataclass(frozen=True)
@@ -59,9 +245,6 @@ class LineSearch:
     """Finds candidates with one trained model.
 
     Args:
-        config: how to search, choose and order.
-        step_model: of the network.
-        table: the characters of its vocabulary.
         network: the trained network, which `decoding.engine: reference` needs.
 
     Raises:
@@ -82,16 +265,7 @@ class LineSearch:
     def candidates(
         self, lines: Sequence[str], locks: Sequence[Mapping[int, str]], request: LineRequest
     ) -> list[list[Candidate]]:
-        """Find the candidates of a batch.
-
-        Args:
-            lines: that are given, normalised.
-            locks: for each line, position → character.
-            request: what is wanted of all of them.
-
-        Returns:
-            For each line at most `request.wanted` candidates, the best first; none where all are refused.
-        """
+        """Find at most `request.wanted` candidates for each line, best first; none where all are refused."""
         wanted, pool = request.wanted, self._config.rerank.candidates
         options = self._options(request)
         sources = [np.asarray(request.direction.source(self._vocabulary, line)) for line in lines]

@@ -61,15 +61,15 @@ class CoupletTask(GenerationTask):
         return RatedBatches(dataset, config.data.batch_size, INPUTS, config.seed, processes, rank)
 
     def build_criterion(self, config: CoupletConfig) -> nn.Layer:
-        """Return the cross-entropy per token, with the order of rated answers where there are any."""
         from paddle_dialog.tasks.couplet.preferences import PreferenceLoss
         from paddle_dialog.training.losses import SequenceCrossEntropy
 
-        own, settings = SequenceCrossEntropy(config.training.label_smoothing), config.preferences
-        return own if settings.ratings is None else PreferenceLoss(own, settings.least_gap)
+        own, settings = super().build_criterion(config), config.preferences
+        if settings.ratings is None:
+            return own
+        return PreferenceLoss(SequenceCrossEntropy(config.training.label_smoothing), settings.least_gap)
 
     def build_network(self, config: CoupletConfig, vocabulary_sizes: Mapping[str, int]) -> nn.Layer:
-        """Build the model of the family that the config names."""
         if isinstance(config.model, PretrainedConfig):
             from paddle_dialog.models.pretrained import PretrainedSeq2Seq
             from paddle_dialog.tasks.couplet.training_data import pretrained_vocabulary
@@ -82,7 +82,6 @@ class CoupletTask(GenerationTask):
         return Seq2Seq(config.model, vocabulary_sizes[VOCABULARY])
 
     def display(self, config: CoupletConfig, network: nn.Layer, data: TrainingData, count: int) -> Display:
-        """Show 下联 of the first dev pairs by greedy search."""
         examples = data.dev if data.dev is not None else data.train
         vocabulary = data.vocabularies[VOCABULARY]
         pairs = [examples.dataset[index] for index in range(min(count, len(examples.dataset)))]
@@ -99,34 +98,28 @@ class CoupletTask(GenerationTask):
         return Display(texts)
 
     def predictor(self, config: CoupletConfig, model: TrainedModel) -> ComposingPredictor:
-        """Return the predictor of a trained model."""
         return ComposingPredictor(config, model)
 
     def files_of_data(
         self, config: CoupletConfig, model: TrainedModel, sources: Sequence[str]
     ) -> dict[str, bytes]:
-        """Make the index that tells what stands in the training corpus."""
         couplets = (couplet for source in sources for couplet in read_couplets(source))
         return {COUPLET_INDEX: index_bytes(couplets)}
 
     def evaluate(self, predictor: CoupletPredictor, source: str, predictions: Path | None) -> Record:
-        """Measure all couplet metrics on one source."""
         from paddle_dialog.tasks.couplet.evaluation import evaluate
 
         return evaluate(predictor, source, predictions)
 
     def measure_likelihood(self, predictor: CoupletPredictor, source: str) -> Record:
-        """Measure how well the lines of one source are predicted."""
         from paddle_dialog.tasks.couplet.evaluation import likelihood_metrics
 
         return likelihood_metrics(predictor, source)
 
     def example_inputs(self, config: CoupletConfig, source: str, count: int) -> list[str]:
-        """Return the first 上联 of a source of couplets."""
         return [couplet.first for couplet in read_couplets(source)[:count]]
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
-        """Add `--template`, `--second` and `--known`."""
         told = "characters of the 下联, ？ where any may stand, e.g. ？？？？花更红"
         parser.add_argument("--template", metavar="TEXT", help=told)
         parser.add_argument(
@@ -141,16 +134,9 @@ class CoupletTask(GenerationTask):
         )
 
     def endpoints(self, limits: LimitsConfig) -> list[Endpoint[Any]]:
-        """Return the `POST` addresses of the task."""
-        from paddle_dialog.tasks.couplet.api import CoupletEndpoint  # only a server needs them
-        from paddle_dialog.tasks.couplet.composing.api import ComposeEndpoint, FormEndpoint, ScrollEndpoint
+        from paddle_dialog.tasks.couplet.api import ENDPOINTS  # only a server needs them
 
-        return [
-            CoupletEndpoint(limits),
-            ComposeEndpoint(limits),
-            ScrollEndpoint(limits),
-            FormEndpoint(limits),
-        ]
+        return [endpoint(limits) for endpoint in ENDPOINTS]
 
 
 TASK = CoupletTask()

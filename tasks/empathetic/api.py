@@ -31,7 +31,7 @@ from paddle_dialog.tasks.empathetic.data.emotions import CHINESE_EMOTIONS, CHINE
 from paddle_dialog.tasks.empathetic.data.language import forget_chunks
 from paddle_dialog.tasks.empathetic.prediction import EmpatheticPredictor
 from paddle_dialog.tasks.empathetic.replies import Act, Answer
-from paddle_dialog.text.language import LanguageName
+from paddle_dialog.text.characters import LanguageName
 from paddle_dialog.text.vocabulary import Vocabulary
 
 EXAMPLE = "I lost my dog yesterday."
@@ -160,7 +160,6 @@ class ReplyEndpoint(Endpoint[ReplyRequest]):
         self.request_model = bounded(ReplyRequest, limits, context=(turns, Field(max_length=limits.turns)))
 
     def details(self) -> Record:
-        """See `Endpoint`."""
         predictor = self.predictor
         predictor.answer([[EXAMPLE]], emotions=[predictor.emotions[0]])
         return {
@@ -170,7 +169,6 @@ class ReplyEndpoint(Endpoint[ReplyRequest]):
         }
 
     def texts(self, request: ReplyRequest) -> Iterable[str]:
-        """See `Endpoint`."""
         return request.context
 
     def takes_any_words(self, request: ReplyRequest) -> bool:
@@ -179,7 +177,6 @@ class ReplyEndpoint(Endpoint[ReplyRequest]):
         return predictor.care.answer(request.context[-1], predictor.language.name) is not None
 
     def prepare(self, request: ReplyRequest) -> Job:
-        """See `Endpoint`."""
         # A turn that speaks of danger is answered however long it is.
         longest = self._limits.body_bytes if self.takes_any_words(request) else self._limits.characters
         turns = [_checked(turn, number, longest) for number, turn in enumerate(request.context, start=1)]
@@ -196,7 +193,6 @@ class ReplyEndpoint(Endpoint[ReplyRequest]):
         return Job(ReplyItem(turns, emotion, request.attention), settings, cost=rows * STEPS)
 
     def answer(self, items: Sequence[ReplyItem], settings: ReplySettings) -> list[Record | NoResult]:
-        """See `Endpoint`."""
         predictor = self.predictor
         found = predictor.answer(
             [item.context for item in items],
@@ -207,16 +203,12 @@ class ReplyEndpoint(Endpoint[ReplyRequest]):
             lambda text: not self.words.finds(text),
         )
         answers = [self._record(item, answer) for item, answer in zip(items, found, strict=True)]
-        self._forget()
-        return answers
-
-    def _forget(self) -> None:
-        """Empty the caches of tokeniser and encoder when they are full."""
-        encoder = self.predictor.encoder
-        if max(len(encoder.words()), encoder.language.remembered()) > REMEMBERED:
+        encoder, turns = predictor.encoder, predictor.language.tokens_of
+        if max(len(encoder.words()), turns.cache_info().currsize) > REMEMBERED:
             encoder.forget()
-            encoder.language.forget()
+            turns.cache_clear()
             forget_chunks()
+        return answers
 
     def _settings(self, request: ReplyRequest) -> ReplySettings:
         """Merge the settings of request and server."""

@@ -14,17 +14,15 @@ import yaml
 from paddle_dialog.data.files import read_lines
 from paddle_dialog.errors import UserError
 from paddle_dialog.tasks.empathetic.config import CareConfig
-from paddle_dialog.text.language import LANGUAGES, LanguageName, language_of
-from paddle_dialog.text.simplified import simplified
+from paddle_dialog.text.characters import LANGUAGES, LanguageName, language_of, simplified
 
 Kind = Literal["self_harm", "abuse", "violence"]
 KINDS: tuple[Kind, ...] = get_args(Kind)  # a turn of two kinds gets the first one's answer
 GAP = "…"
 
 _SHIPPED = Path(__file__).parent / "texts"
-_LINE_END = re.compile(
-    r"(?<=[^\x00-\u2fff]) (?=[^\x00-\u2fff])"
-)  # the blank that YAML makes of it, in Chinese
+# The blank that YAML makes of it, in Chinese.
+_LINE_END = re.compile(r"(?<=[^\x00-\u2fff]) (?=[^\x00-\u2fff])")
 _APOSTROPHES = frozenset("'’‘´`ʼ＇")
 _LOOKALIKES = str.maketrans("!@$013", "iasoie")
 _INSIDE = re.compile("(?<=[a-z])[!@$013](?=[a-z])")  # k!ll
@@ -58,7 +56,7 @@ class Pattern:
     Args:
         phrase: normalised.
         sets: the alternatives of each name.
-        separator: an expression for what may stand between its words or hanzi.
+        separator: an expression for what may be between its words or hanzi.
         kind: of what it speaks.
         is_topic: whether it does not count in a story.
     """
@@ -143,11 +141,7 @@ def read_phrases(path: Path, separator: str = "[ ,]") -> Iterator[Pattern]:
     """Read phrases from a UTF-8 file, one a line; docs/care.md describes the form.
 
     Args:
-        path: the file.
         separator: the signs that may be between the words or hanzi of a phrase.
-
-    Raises:
-        UserError: a line has another form.
     """
     rows = [(number, line.strip()) for number, line in read_lines(path)]
     rows = [(number, line) for number, line in rows if line and not line.startswith("#")]
@@ -176,11 +170,7 @@ def _kind_of(line: str) -> Kind:
 
 
 def _alternatives(text: str, sets: Mapping[str, str]) -> str:
-    """Return alternatives with those of the sets that they name.
-
-    Raises:
-        _Fault: a name has no set, or is not an alternative by itself.
-    """
+    """Return alternatives with those of the sets that they name."""
     parts = text.split("|") if "@" in text else []
     if any("@" in part[1:] for part in parts):
         raise _Fault("has a name beside a word in parentheses; write it as an alternative by itself")
@@ -194,11 +184,7 @@ def _set(name: str, sets: Mapping[str, str]) -> str:
 
 
 def _needed(phrase: str, sets: Mapping[str, str]) -> tuple[tuple[str, ...], ...]:
-    """Return what a text needs to have a phrase: one of each tuple, Latin words between blanks.
-
-    Raises:
-        _Fault: the phrase is not of the form.
-    """
+    """Return what a text needs to have a phrase: one of each tuple, Latin words between blanks."""
     phrase = phrase.replace("^", "").replace("$", "")
     if _PIECE.sub("", phrase).strip(f" {GAP}"):
         raise _Fault("has parentheses that do not match; write alternatives as (this|that)")
@@ -280,8 +266,7 @@ class CareResponder:
     @cached_property
     def _phrases(self) -> Phrases:
         return Phrases(
-            read_phrases(_SHIPPED / "care_phrases.txt"),
-            read_phrases(_SHIPPED / "care_exceptions.txt", "[ ]"),
+            read_phrases(_SHIPPED / "care_phrases.txt"), read_phrases(_SHIPPED / "care_exceptions.txt", "[ ]")
         )
 
     def kind(self, turn: str) -> Kind | None:
@@ -300,11 +285,7 @@ class CareResponder:
 
 
 def care_responder(config: CareConfig) -> CareResponder:
-    """Return what the settings describe.
-
-    Raises:
-        UserError: the file of answers cannot be read or has another form.
-    """
+    """Return what the settings describe."""
     path = _SHIPPED / "care_answers.yaml" if config.answers is None else Path(config.answers)
     return CareResponder(_read_answers(path))
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from paddle_dialog.command_line import base_parser, load_model, typed_lines
+from paddle_dialog.command_line import base_parser, load_model, piped_lines, typed_lines
 from paddle_dialog.errors import UserError
 from paddle_dialog.tasks.empathetic.data.dialogue import clean_turn, in_words
 from paddle_dialog.tasks.empathetic.data.emotions import NO_CLEAR_EMOTION, emotion_id
@@ -62,11 +62,7 @@ class Chat:
         }
 
     def handle(self, line: str) -> Response:
-        """Answer a turn or carry out a command, which begins with a slash.
-
-        Raises:
-            UserError: the line cannot be answered or carried out; the conversation is unchanged.
-        """
+        """Answer a turn or carry out a command, which begins with a slash."""
         try:
             cleaned = clean_turn(line, "the turn")
         except ValueError as error:
@@ -129,12 +125,7 @@ class Chat:
 
 
 def format_answer(answer: Answer, is_set: bool = False) -> str:
-    """Format an answer for a reader: the likeliest emotions with probabilities, if one is clear, and the replies.
-
-    Args:
-        answer: with one reply, or several, which are numbered and shown with their scores.
-        is_set: the user has set the emotion.
-    """
+    """Format an answer for a reader: the likeliest emotions with probabilities, if one is clear, and the replies."""
     if answer.care:
         return f"[care]\n{answer.predictions[0].text}"
     top = np.argsort(-answer.probabilities, kind="stable")[:SHOWN_EMOTIONS]
@@ -158,9 +149,10 @@ def main(arguments: argparse.Namespace) -> None:
         raise UserError(
             "a chat needs a model of dialogues; name an empathetic config, e.g. configs/empathetic.yaml"
         )
-    is_typed = sys.stdin.isatty()
-    lines = typed_lines("say something; /help lists the commands, Ctrl-D ends") if is_typed else piped_lines()
-    talk(Chat(predictor), lines)
+    if sys.stdin.isatty():
+        talk(Chat(predictor), typed_lines("say something; /help lists the commands, Ctrl-D ends"))
+    else:
+        talk(Chat(predictor), (line for _, line in piped_lines()))
 
 
 def talk(chat: Chat, lines: Iterator[str | None]) -> None:
@@ -179,15 +171,6 @@ def talk(chat: Chat, lines: Iterator[str | None]) -> None:
             print(response.reply, flush=True)
         if chat.finished:
             return
-
-
-def piped_lines() -> Iterator[str | None]:
-    """Iterate over the lines of standard input as UTF-8, whatever the locale; None for one that is not."""
-    for number, raw in enumerate(sys.stdin.buffer, start=1):
-        try:
-            yield raw.decode("utf-8-sig" if number == 1 else "utf-8").rstrip("\r\n")
-        except UnicodeDecodeError:
-            yield None
 
 
 def make_parser() -> argparse.ArgumentParser:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Literal, get_args
 
-from paddle_dialog.text.word_lists import read_lists
+from paddle_dialog.data.files import read_lists
 
 Kind = Literal["trouble", "good", "plan", "wish", "plain"]
 KINDS: tuple[Kind, ...] = get_args(Kind)

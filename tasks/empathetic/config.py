@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import ClassVar, Literal
 
-from paddle_dialog.config.fields import Problem, at_least, rate, setting
 from paddle_dialog.config.models import (
     CausalTransformerConfig,
     FamilyConfig,
@@ -15,10 +14,11 @@ from paddle_dialog.config.models import (
     TransformerConfig,
 )
 from paddle_dialog.config.schema import DataConfig, DecodingConfig, GenerationConfig
-from paddle_dialog.config.typed import shown
+from paddle_dialog.config.typed import Problem, at_least, rate, setting, shown
 
 # What the networks of this project read or learn, and a pre-trained model does not.
 _OF_PRETRAINED = {
+    "emotion.prepend_form": "argmax",
     "emotion.hints": False,
     "emotion.ngram_buckets": 0,
     "generator.pointer": False,
@@ -34,6 +34,10 @@ class EmotionConfig:
 
     head: Literal["cls", "attention"] = setting(
         "attention", "predict from the first position, or from an attention-pooled mean of all positions"
+    )
+    prepend_form: Literal["weighted", "argmax"] = setting(
+        "weighted",
+        "the predicted emotion as the mean of all embeddings by probability, or as the likeliest one's",
     )
     weight: float = at_least(0.0, 1.0, "λ, the weight of the emotion's cross-entropy in the loss")
     hints: bool = setting(True, "mark the words that the lexicon knows")
@@ -163,7 +167,6 @@ class EmpatheticConfig(GenerationConfig):
     care: CareConfig = field(default_factory=CareConfig)
 
     def problems(self) -> Iterator[Problem]:
-        """Yield settings of different sections that contradict each other."""
         yield from super().problems()
         if self.language == "zh" and self.emotion.hints:
             yield "emotion.hints", "the lexicon is English; set it to false where language is zh"
@@ -173,6 +176,8 @@ class EmpatheticConfig(GenerationConfig):
                 "needs the n-gram classifier; set emotion.ngram_buckets, e.g. to 120000",
             )
         model = self.model
+        if getattr(model, "sampled_words", 0) and self.generator.temperature != 1.0:
+            yield "model.sampled_words", "estimates the plain softmax; set generator.temperature: 1"
         if isinstance(model, LstmAttentionConfig):
             if self.emotion.head == "cls" and not model.bidirectional:
                 yield (

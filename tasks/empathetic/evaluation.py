@@ -17,11 +17,11 @@ import numpy as np
 from paddle_dialog.bundle.trained import TrainedModel
 from paddle_dialog.data.records import Record, check_writable, write_records
 from paddle_dialog.data.training_data import TrainingData
-from paddle_dialog.figures.charts import draw_confusion_matrix
-from paddle_dialog.figures.folder import FigureFolder
-from paddle_dialog.metrics.classification import calibration_error, confusion_matrix
-from paddle_dialog.metrics.text import (
+from paddle_dialog.figures import FigureFolder, draw_confusion_matrix
+from paddle_dialog.metrics import (
+    calibration_error,
     common_openings,
+    confusion_matrix,
     corpus_bleu,
     distinct_n,
     has_phrase,
@@ -69,8 +69,6 @@ def evaluate(predictor: EmpatheticPredictor, source: str, predictions: Path | No
     """Measure a model on one source of dialogues.
 
     Args:
-        predictor: the model with its decoding settings.
-        source: as for `read_dialogues`.
         predictions: where the answers are written, one JSON record a line with the generator's own reply as
             `generated`, the annotated emotion as `gold_emotion` and the true reply as `reference`.
 
@@ -158,7 +156,7 @@ def measure_likelihood(predictor: EmpatheticPredictor, dialogues: Sequence[Dialo
 
 def _sums_of_replies(predictor: EmpatheticPredictor, dialogues: Sequence[Dialogue]) -> Sequence[np.ndarray]:
     """Return the numbers of `ReplyLikelihood` for each reply."""
-    from paddle_dialog.metrics.likelihood import token_losses
+    from paddle_dialog.metrics import token_losses
     from paddle_dialog.tasks.empathetic.data.examples import DialogueDataset, collate, longest_target
     from paddle_dialog.tasks.empathetic.network.loss import EmpatheticLoss
 
@@ -200,11 +198,6 @@ def reply_metrics(
 ) -> dict[str, float]:
     """Score generated replies.
 
-    Args:
-        hypotheses: units of the best reply to each context.
-        references: units of the true reply to each context.
-        language: of them.
-
     Returns:
         `bleu` (0-100), `distinct_1`, `distinct_2`, the shares of `unique_replies`, `stock_replies` ("sorry to hear")
         and replies with `repeated_4grams`, and `mean_length` (units a reply); in Chinese also the share with
@@ -233,8 +226,6 @@ def emotion_metrics(
 
     Args:
         probabilities: of the emotions for each context [N, C].
-        gold: the annotated label, None where there is none; such contexts are left out.
-        emotions: that the probabilities are of.
     """
     known = [(row, label) for row, label in enumerate(gold) if label is not None]
     if not known:
@@ -248,14 +239,7 @@ def emotion_metrics(
 
 
 def display(config: EmpatheticConfig, network: nn.Layer, data: TrainingData, count: int) -> Display:
-    """Return emotions and greedy replies of the first dev, else training, contexts, and the accuracy of the emotion.
-
-    Args:
-        config: of the run.
-        network: in training.
-        data: of the run.
-        count: contexts.
-    """
+    """Return emotions and greedy replies of the first dev (else training) contexts, and the emotion's accuracy."""
     dataset: Any = (data.dev if data.dev is not None else data.train).dataset
     predictor = EmpatheticPredictor(
         config, TrainedModel.of_network(network, data.vocabularies), dataset.encoder
@@ -286,13 +270,7 @@ def glance_accuracy(predictor: EmpatheticPredictor, dialogues: Sequence[Dialogue
 
 
 def write_figures(predictor: EmpatheticPredictor, source: str, folder: FigureFolder) -> None:
-    """Draw the confusion of the emotions and write its numbers to `emotions.json`, if any dialogue is annotated.
-
-    Args:
-        predictor: the model.
-        source: as for `read_dialogues`.
-        folder: takes the picture.
-    """
+    """Draw the confusion of the emotions and write its numbers to `emotions.json`, if any dialogue is annotated."""
     dialogues = [d for d in read_dialogues(source, predictor.config.language) if d.emotion is not None]
     if not dialogues:
         return

@@ -118,10 +118,7 @@ class ReplyJudge:
         """Return candidates, every text once, best first; what repeats an earlier reply comes last.
 
         Args:
-            encoder: of the model.
-            context: what is answered.
             acts: probabilities of the acts of its newest turn [A].
-            candidates: replies to it.
         """
         found = list({one.text: one for one in candidates}.values())
         if len(found) < 2:
@@ -143,10 +140,7 @@ def measured(
     The states of written replies and of reflections have weights of their own too.
 
     Args:
-        encoder: of the model.
-        context: of the candidates.
         acts: probabilities of the acts of the newest turn [A].
-        candidates: at least one.
 
     Returns:
         float64 [N, FEATURES + 6 D], D the model's width.
@@ -165,15 +159,7 @@ def judged_width(width: int) -> int:
 
 
 def judge_of_bundle(config: EmpatheticConfig, files: Mapping[str, bytes]) -> ReplyJudge | None:
-    """Return the judge that a config asks for.
-
-    Args:
-        config: whether it is wanted, and how wide its model is.
-        files: of the bundle.
-
-    Returns:
-        None where the config wants none, or leaves the choice to a bundle that has none.
-    """
+    """Return the judge that a config asks for; None where it wants none, or the bundle has none."""
     wanted = config.replies.judge
     if wanted is False:
         return None

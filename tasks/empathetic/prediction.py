@@ -6,6 +6,7 @@ import dataclasses
 import math
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from functools import cached_property
+from typing import TypeVar
 
 import numpy as np
 
@@ -19,8 +20,7 @@ from paddle_dialog.tasks.empathetic.care import care_responder
 from paddle_dialog.tasks.empathetic.config import EmpatheticConfig, EmpatheticDecodingConfig
 from paddle_dialog.tasks.empathetic.data.dialogue import checked_texts, parse_context
 from paddle_dialog.tasks.empathetic.data.emotions import NO_CLEAR_EMOTION
-from paddle_dialog.tasks.empathetic.data.encoding import DialogueEncoder, pad_sources
-from paddle_dialog.tasks.empathetic.data.vocabulary import not_words
+from paddle_dialog.tasks.empathetic.data.encoding import DialogueEncoder, not_words, pad_sources
 from paddle_dialog.tasks.empathetic.judge import ReplyJudge, first_new
 from paddle_dialog.tasks.empathetic.reading import ContextReader, ReadContext, log_probs
 from paddle_dialog.tasks.empathetic.replies import (
@@ -37,9 +37,10 @@ from paddle_dialog.tasks.empathetic.replies import (
     origin_note,
     repeats,
 )
-from paddle_dialog.text.language import LanguageName, language_of
+from paddle_dialog.text.characters import LanguageName, language_of
 from paddle_dialog.text.vocabulary import Vocabulary
 
+T = TypeVar("T")
 TINY = 1e-9
 MIN_LENGTH = 1  # of a reply in tokens
 EMOTIONAL: tuple[Act, ...] = ("statement", "advice")  # acts whose speaker shows an emotion
@@ -55,15 +56,8 @@ class EmpatheticPredictor(ContextReader):
     """Answers conversations with an emotion and replies.
 
     Args:
-        config: decoding settings, and what the model reads.
-        trained: the model.
-        encoder: see `ContextReader`.
         judge: of the bundle, which chooses among written replies and reflections; with None the generator answers
             alone.
-
-    Attributes:
-        care: answers turns that speak of self-harm, abuse or violence, instead of the model.
-        judge: see above.
     """
 
     config: EmpatheticConfig
@@ -91,14 +85,11 @@ class EmpatheticPredictor(ContextReader):
     def predict(
         self, contexts: Sequence[str | Sequence[str]], n_best: int | None = None
     ) -> list[list[ReplyPrediction]]:
-        """Write replies.
+        """Write replies to each context.
 
         Args:
             contexts: each one turn, or a conversation: its turns oldest first, the speaker's first and last.
             n_best: replies to each, best first; the config's number by default.
-
-        Returns:
-            The replies to each context.
 
         Raises:
             UserError: see `answer`.
@@ -132,26 +123,27 @@ class EmpatheticPredictor(ContextReader):
             accepts: predicate on the text of a candidate.
 
         Raises:
-            UserError: see `read`.
+            UserError: a conversation has no turn, an empty one or an even number of them, or an emotion is unknown.
         """
         check_request(contexts, n_best)
         settings = self.config.decoding if decoding is None else decoding
         count = settings.n_best if n_best is None else n_best
         options = self.search_options(settings, count, seed)
-        answers: dict[int, Answer] = {}
-        for rows, batch in self._batches(contexts, emotions, settings.batch_size):
+
+        def answered(batch: list[ReadContext]) -> Iterator[Answer]:
             cared = [self.care.answer(context.turns[-1], self.language.name) for context in batch]
             understood = batch if self.judge is None else self._emotion_of_last_turn(batch)
             asked = [one for one, sentence in zip(understood, cared, strict=True) if sentence is None]
             ranked = iter(self.ranked(asked, options) if asked else [])
-            for row, context, sentence in zip(rows, understood, cared, strict=True):
+            for context, sentence in zip(understood, cared, strict=True):
                 if sentence is None:
                     act, replies = next(ranked)
                     accepted = [reply for reply in replies if accepts(reply.text)][:count]
-                    answers[row] = self._answer(context, act, accepted, settings.min_confidence)
+                    yield self._answer(context, act, accepted, settings.min_confidence)
                 else:
-                    answers[row] = self._caring(context, sentence)
-        return [answers[row] for row in range(len(contexts))]
+                    yield self._caring(context, sentence)
+
+        return self._in_batches(contexts, settings.batch_size, answered, emotions)
 
     def generate(
         self, contexts: Sequence[Sequence[str]], decoding: EmpatheticDecodingConfig | None = None
@@ -163,30 +155,33 @@ class EmpatheticPredictor(ContextReader):
         """
         settings = self.config.decoding if decoding is None else decoding
         options = self.search_options(settings, 1)
-        answers: dict[int, Answer] = {}
-        for rows, batch in self._batches(contexts, None, settings.batch_size):
-            for row, context, replies in zip(
-                rows, batch, write_replies(self.encoder, batch, options), strict=True
-            ):
-                answers[row] = self._answer(context, None, replies, 0.0)
-        return [answers[row] for row in range(len(contexts))]
+
+        def answered(batch: list[ReadContext]) -> Iterator[Answer]:
+            for context, replies in zip(batch, write_replies(self.encoder, batch, options), strict=True):
+                yield self._answer(context, None, replies, 0.0)
+
+        return self._in_batches(contexts, settings.batch_size, answered)
 
     def predict_emotions(self, contexts: Sequence[Sequence[str]]) -> list[np.ndarray]:
         """Return the network's probabilities [C] of the emotions of each context; errors as for `answer`."""
-        found: dict[int, np.ndarray] = {}
-        for rows, batch in self._batches(contexts, None, self.config.decoding.batch_size):
-            found |= {row: context.emotions for row, context in zip(rows, batch, strict=True)}
-        return [found[row] for row in range(len(contexts))]
+        size = self.config.decoding.batch_size
+        return self._in_batches(contexts, size, lambda batch: [context.emotions for context in batch])
 
-    def _batches(
-        self, contexts: Sequence[Sequence[str]], emotions: Sequence[str | None] | None, size: int
-    ) -> Iterator[tuple[list[int], list[ReadContext]]]:
-        """Let the model read contexts, `size` of like length at a time; with the indices of each batch."""
+    def _in_batches(
+        self,
+        contexts: Sequence[Sequence[str]],
+        size: int,
+        answer: Callable[[list[ReadContext]], Iterable[T]],
+        emotions: Sequence[str | None] | None = None,
+    ) -> list[T]:
+        """Let the model read contexts, `size` of like length at a time; return what `answer` makes of each."""
         read = self.read(contexts, emotions)
         order = sorted(range(len(read)), key=lambda row: len(read[row].packed[0].words))
+        found: dict[int, T] = {}
         for start in range(0, len(order), size):
             rows = order[start : start + size]
-            yield rows, self.understand([read[row] for row in rows])
+            found.update(zip(rows, answer(self.understand([read[row] for row in rows])), strict=True))
+        return [found[row] for row in range(len(read))]
 
     def _emotion_of_last_turn(self, contexts: Sequence[ReadContext]) -> list[ReadContext]:
         """Mix the emotion of each conversation with that of its newest turn.
@@ -228,14 +223,12 @@ class EmpatheticPredictor(ContextReader):
 
         Args:
             texts: each a single turn, or a conversation as `{"context": [turn, …]}`.
-            n_best: replies to each; the config's number by default.
         """
         contexts = [parse_context(text) for text in checked_texts(texts)]
         for answer in self.answer(contexts, n_best):
             yield answer.as_dict()
 
     def format_record(self, record: Record) -> str:
-        """Format the emotion with its probability and the reply, several replies one below the other."""
         emotion, replies = record["emotion"], record["predictions"]
         if "care" in record:
             return f"[care] {replies[0]['text']}"
@@ -254,20 +247,10 @@ class EmpatheticPredictor(ContextReader):
     def search_summary(self) -> str:
         """Describe the generator's search in a few words."""
         settings = self.config.decoding
-        penalty = f"length penalty {settings.length_penalty}" + (
-            f" {settings.alpha}" if settings.length_penalty != "none" else ""
-        )
-        search = {
-            "beam": f"beam {max(settings.beam_size, settings.n_best)}, {penalty}",
-            "greedy": "greedy",
-            "sample": f"sampling, temperature {settings.temperature}, top-k {settings.top_k}, "
-            f"top-p {settings.top_p}, seed {self.config.seed}",
-        }[settings.strategy]
         repeats = f", no repeated {settings.no_repeat_ngram}-gram" if settings.no_repeat_ngram else ""
-        return f"{search}{repeats}, at most {settings.max_length} tokens"
+        return f"{super().search_summary()}{repeats}, at most {settings.max_length} tokens"
 
     def decoding_summary(self) -> str:
-        """Describe search and choice in a few words."""
         search, replies = self.search_summary(), self.config.replies
         if self.judge is None:
             return search
@@ -308,7 +291,6 @@ class EmpatheticPredictor(ContextReader):
         A statement is mirrored at most every other time; in between general replies answer it.
 
         Args:
-            context: that the model has read.
             acts: probabilities of the acts of its newest turn [A].
             only: the texts wanted, of all that there are; None takes the first of each kind, as the config says.
         """
@@ -368,16 +350,7 @@ def count_new(replies: Sequence[ReplyPrediction], context: ReadContext) -> int:
 def write_replies(
     encoder: DialogueEncoder, contexts: Sequence[ReadContext], options: SearchOptions
 ) -> list[list[ReplyPrediction]]:
-    """Write replies.
-
-    Args:
-        encoder: of the contexts.
-        contexts: of one batch that the model has read.
-        options: of the search.
-
-    Returns:
-        The candidates of each context in the order of the search.
-    """
+    """Write replies to each context, in the order of the search."""
     batch = contexts[0].batch
     assert batch is not None, "the model has not read the contexts"
     sources, lengths = pad_sources([context.packed[0] for context in contexts])
@@ -408,15 +381,7 @@ def _predictions(
 
 
 def language_hint(turn: str, language: LanguageName) -> str | None:
-    """Return a sentence for the writer of a turn in another language than the model's.
-
-    Args:
-        turn: the newest; a mixed one counts as the language that most of it is in.
-        language: of the model.
-
-    Returns:
-        The sentence, in the language of the turn; None where the model reads it.
-    """
+    """Return a hint in the language of a turn that the model does not read, else None."""
     written = language_of(turn)
     if written is None or written == language:
         return None

@@ -85,14 +85,7 @@ class ContextReader(GenerationPredictor):
     """Reads conversations with a trained model.
 
     Args:
-        config: what the model reads.
-        trained: the model.
         encoder: an existing one, so that its lexicon is not read again.
-
-    Attributes:
-        vocabulary: of contexts and replies.
-        model: offers `StepModel` and `read_contexts`.
-        encoder: of conversations.
     """
 
     def __init__(
@@ -126,11 +119,7 @@ class ContextReader(GenerationPredictor):
         """Encode contexts for the model.
 
         Args:
-            contexts: conversations.
             emotions: the emotion of each, which replaces the model's prediction where it is not None.
-
-        Raises:
-            UserError: a turn is no text or empty, speaker and listener do not alternate, or an emotion is unknown.
         """
         original = [checked_context(context, number) for number, context in enumerate(contexts, start=1)]
         labels = [None] * len(original) if emotions is None else list(emotions)
@@ -165,8 +154,6 @@ def log_probs(
     """Return log p(reply | context) per token, the end token counted, float64 [N].
 
     Args:
-        encoder: of the model.
-        replies: as tokens.
         context: that the model has read; states of the replies are kept there if they cost nothing more.
     """
     if not replies:
@@ -185,13 +172,7 @@ def log_probs(
 def reply_states(
     encoder: DialogueEncoder, replies: Sequence[tuple[str, ...]], context: ReadContext
 ) -> np.ndarray:
-    """Return the decoder's mean output over each reply to a context, then its last output, float32 [N, 2 D].
-
-    Args:
-        encoder: of the model.
-        replies: as tokens; at least one.
-        context: that the model has read.
-    """
+    """Return the decoder's mean output over each reply to a context, then its last output, float32 [N, 2 D]."""
     new = [reply for reply in dict.fromkeys(replies) if reply not in context.states]
     if new:
         numbers = [encoder.target(encoder.numbers(reply), context.packed[1]) for reply in new]

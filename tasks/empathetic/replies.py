@@ -90,9 +90,8 @@ class Answer:
     """The answer to a context."""
 
     context: Sequence[str]  # its turns
-    emotion: (
-        str | None
-    )  # the most probable one, or the one that was given; None where none is probable enough
+    # The most probable one, or the one that was given; None where none is probable enough.
+    emotion: str | None
     probabilities: np.ndarray  # of all emotions, as predicted [C]
     predictions: Sequence[ReplyPrediction]  # the replies, best first
     emotions: Sequence[str] = EMOTIONS  # that the probabilities are of [C]
@@ -130,13 +129,7 @@ def _words(text: str) -> list[str]:
 
 
 def repeats(reply: str, turns: Sequence[str], language: str) -> bool:
-    """Return whether a reply has a phrase that the listener has said before, or is one of the earlier replies.
-
-    Args:
-        reply: a candidate.
-        turns: of the conversation, the speaker's first and last.
-        language: `en` or `zh`.
-    """
+    """Return whether a reply has a phrase that the listener has said before, or is one of the earlier replies."""
     size = REPEATED[language]
     phrases = _phrases(reply, size)
     return any(reply == turn or phrases & _phrases(turn, size) for turn in turns[1::2])
@@ -173,12 +166,7 @@ class Match:
 
 
 class WrittenReplies:
-    """The written replies of a language, searched by act, words and emotion.
-
-    Args:
-        language: `en` or `zh`.
-        emotions: that a model of it predicts.
-    """
+    """The written replies of a language, searched by act, words and emotion."""
 
     def __init__(self, language: str, emotions: Sequence[str]) -> None:
         self.replies = read_written(language)
@@ -201,7 +189,6 @@ class WrittenReplies:
         A reply that is not general needs a turn like its own, and one for an emotion needs that emotion.
 
         Args:
-            turn: the speaker's newest.
             acts: probabilities of its acts [A].
             felt: probabilities of the emotions [C].
             count: how many, at most; None returns all, whether they fit or not.
@@ -267,12 +254,7 @@ class Reflection:
 
 
 class Reflector:
-    """Mirrors what a speaker has said; which clause and frame fit is left to the judge.
-
-    Args:
-        language: `en` or `zh`.
-        emotions: that a model of it predicts.
-    """
+    """Mirrors what a speaker has said; which clause and frame fit is left to the judge."""
 
     def __init__(self, language: str, emotions: Sequence[str]) -> None:
         self._emotions = emotions
@@ -283,9 +265,7 @@ class Reflector:
         """Return replies to a turn.
 
         Args:
-            turn: the speaker's newest.
             felt: probabilities of the emotions [C].
-            count: replies wanted, at most.
 
         Returns:
             Each clause in one frame for each of the likeliest emotions and in one for any; then in more of them.

@@ -21,10 +21,9 @@ from paddle_dialog.judge import JUDGE
 from paddle_dialog.task import Display, GenerationTask
 from paddle_dialog.tasks.empathetic.config import EmpatheticConfig
 from paddle_dialog.tasks.empathetic.data.emotions import EmotionLexicon
-from paddle_dialog.tasks.empathetic.data.encoding import HINTS, DialogueEncoder, make_encoder
+from paddle_dialog.tasks.empathetic.data.encoding import HINTS, VOCABULARY, DialogueEncoder, make_encoder
 from paddle_dialog.tasks.empathetic.data.language import PIECES, language_of_model
 from paddle_dialog.tasks.empathetic.data.sources import read_dialogues
-from paddle_dialog.tasks.empathetic.data.vocabulary import VOCABULARY
 from paddle_dialog.tasks.empathetic.judge import DIALOGUE_ACTS, judge_of_bundle
 from paddle_dialog.tasks.empathetic.prediction import EmpatheticPredictor
 from paddle_dialog.text.vocabulary import Vocabulary
@@ -33,7 +32,7 @@ if TYPE_CHECKING:
     from paddle import nn
 
     from paddle_dialog.bundle.folder import Bundle
-    from paddle_dialog.figures.folder import FigureFolder
+    from paddle_dialog.figures import FigureFolder
     from paddle_dialog.serving.config import LimitsConfig
     from paddle_dialog.serving.endpoint import ByLanguage
 
@@ -57,7 +56,6 @@ class EmpatheticTask(GenerationTask):
         return training_data(config, vocabularies, None)
 
     def prepare_data_like(self, config: EmpatheticConfig, earlier: Bundle) -> TrainingData:
-        """Read and encode the dialogues with the vocabulary, and the pieces, of weights that exist."""
         from paddle_dialog.tasks.empathetic.data.examples import training_data
 
         return training_data(config, earlier.vocabularies, earlier.extra.get(PIECES))
@@ -73,7 +71,6 @@ class EmpatheticTask(GenerationTask):
         return files
 
     def build_network(self, config: EmpatheticConfig, vocabulary_sizes: Mapping[str, int]) -> nn.Layer:
-        """Build EmoPrepend in the family that the config names."""
         if isinstance(config.model, PretrainedConfig):
             from paddle_dialog.tasks.empathetic.network.pretrained_emo_prepend import PretrainedEmoPrepend
 
@@ -83,15 +80,16 @@ class EmpatheticTask(GenerationTask):
         return EmoPrepend(config, vocabulary_sizes[VOCABULARY])
 
     def build_criterion(self, config: EmpatheticConfig) -> nn.Layer:
-        """Build the loss: cross-entropy of reply and emotion."""
         from paddle_dialog.tasks.empathetic.network.loss import EmpatheticLoss
 
         return EmpatheticLoss(
-            config.training.label_smoothing, config.emotion.weight, config.generator.context_weight
+            config.training.label_smoothing,
+            config.emotion.weight,
+            config.generator.context_weight,
+            getattr(config.model, "sampled_words", 0) > 0,
         )
 
     def fitted_weights(self, config: EmpatheticConfig, data: TrainingData) -> Mapping[str, np.ndarray]:
-        """Fit the n-gram classifier of the emotion."""
         emotion = config.emotion
         if not emotion.ngram_buckets:
             return {}
@@ -109,41 +107,34 @@ class EmpatheticTask(GenerationTask):
         return {f"emotion_head.ngram_{name}": values for name, values in fitted.items()}
 
     def display(self, config: EmpatheticConfig, network: nn.Layer, data: TrainingData, count: int) -> Display:
-        """Show emotions and greedy replies of the first dev contexts, and the accuracy of the emotion."""
         from paddle_dialog.tasks.empathetic.evaluation import display
 
         return display(config, network, data, count)
 
     def predictor(self, config: EmpatheticConfig, model: TrainedModel) -> EmpatheticPredictor:
-        """Return the predictor of a trained model."""
         return EmpatheticPredictor(
             config, model, _encoder(config, model), judge_of_bundle(config, model.files)
         )
 
     def evaluate(self, predictor: EmpatheticPredictor, source: str, predictions: Path | None) -> Record:
-        """Measure all empathetic metrics on one source."""
         from paddle_dialog.tasks.empathetic.evaluation import evaluate
 
         return evaluate(predictor, source, predictions)
 
     def measure_likelihood(self, predictor: EmpatheticPredictor, source: str) -> Record:
-        """Measure how well emotions and replies of one source are predicted."""
         from paddle_dialog.tasks.empathetic.evaluation import likelihood_metrics
 
         return likelihood_metrics(predictor, source)
 
     def draw_figures(self, predictor: EmpatheticPredictor, source: str, folder: FigureFolder) -> None:
-        """Draw the confusion of emotions."""
         from paddle_dialog.tasks.empathetic.evaluation import write_figures
 
         write_figures(predictor, source, folder)
 
     def example_inputs(self, config: EmpatheticConfig, source: str, count: int) -> list[str]:
-        """Return the first contexts of a source, as JSON."""
         return [json.dumps({"context": d.context}) for d in read_dialogues(source, config.language)[:count]]
 
     def endpoints(self, limits: LimitsConfig) -> list[ByLanguage]:
-        """Return the `POST` address of the task."""
         from paddle_dialog.serving.endpoint import ByLanguage  # only a server needs it
         from paddle_dialog.tasks.empathetic.api import ReplyEndpoint
 

@@ -82,7 +82,6 @@ class PoemEndpoint(Endpoint[PoemRequest]):
     predictor: PoemPredictor
 
     def details(self) -> Record:
-        """See `Endpoint`."""
         decoding = self.predictor.config.decoding
         if decoding.strategy == "greedy":
             raise UserError(
@@ -92,7 +91,6 @@ class PoemEndpoint(Endpoint[PoemRequest]):
         return {"knows_forms": self.predictor.knows_forms, "longest": decoding.max_length}
 
     def prepare(self, request: PoemRequest) -> Job:
-        """See `Endpoint`."""
         verse = replace(
             self.predictor.config.verse, form=request.form, input=request.texts_are, title=request.title
         )
@@ -101,7 +99,6 @@ class PoemEndpoint(Endpoint[PoemRequest]):
         return Job(item, settings, cost=STEPS)
 
     def answer(self, items: Sequence[PoemItem], settings: PoemSettings) -> list[Record | NoResult]:
-        """See `Endpoint`."""
         found = self.predictor.write([item.prompt for item in items], *settings)
         answers: list[Record | NoResult] = []
         for item, poems in zip(items, found, strict=True):

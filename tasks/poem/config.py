@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import ClassVar, Literal
 
-from paddle_dialog.config.fields import Problem, at_least, setting
-from paddle_dialog.config.models import CausalLmConfig
+from paddle_dialog.config.models import CausalLmConfig, LanguageModelConfig
 from paddle_dialog.config.schema import DataConfig, DecodingConfig, GenerationConfig
+from paddle_dialog.config.typed import Problem, at_least, setting
 
 InputKind = Literal["begin", "acrostic", "title"]
 MAX_TITLE = 24  # characters of a title; the rest is cut
@@ -29,7 +29,6 @@ class PoemDecodingConfig(DecodingConfig):
     strategy: Literal["beam", "greedy", "sample"] = "sample"
     temperature: float = field(default=0.55, metadata={"above": 0.0})
     max_length: int = at_least(1, 80)
-    engine: Literal["fast"] = "fast"
 
 
 @dataclass(frozen=True)
@@ -58,14 +57,15 @@ class PoemConfig(GenerationConfig):
 
     inference_sections: ClassVar[tuple[str, ...]] = ("decoding", "verse")
 
-    model: CausalLmConfig = field(default_factory=CausalLmConfig)  # type: ignore[assignment]
+    model: LanguageModelConfig = field(default_factory=CausalLmConfig)  # type: ignore[assignment]
     data: PoemDataConfig = field(default_factory=PoemDataConfig)
     decoding: PoemDecodingConfig = field(default_factory=PoemDecodingConfig)
     verse: VerseConfig = field(default_factory=VerseConfig)
 
     def problems(self) -> Iterator[Problem]:
-        """Yield settings of different sections that contradict each other."""
         yield from super().problems()
+        if self.decoding.engine == "reference" and (self.verse.form or self.verse.input == "acrostic"):
+            yield "decoding.engine", "reference knows no forms; leave verse.form out, or take fast"
         texts = max(self.data.max_length, self.decoding.max_length) + MAX_TITLE + 2
         longest = max(self.data.window, texts)
         if longest > self.model.max_positions:

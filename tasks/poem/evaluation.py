@@ -10,8 +10,7 @@ import numpy as np
 
 from paddle_dialog.data.records import Record, check_writable, write_records
 from paddle_dialog.errors import UserError
-from paddle_dialog.metrics.likelihood import token_losses
-from paddle_dialog.metrics.text import token_perplexity
+from paddle_dialog.metrics import token_losses, token_perplexity
 from paddle_dialog.tasks.poem.data import limit_length, read_texts
 from paddle_dialog.tasks.poem.dataset import Rows, collate, single_rows
 from paddle_dialog.tasks.poem.forms import FORMS

@@ -7,6 +7,8 @@ from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property, partial
 from typing import Any
 
+import numpy as np
+
 from paddle_dialog.bundle.trained import TrainedModel
 from paddle_dialog.data.batching import pad_batch
 from paddle_dialog.data.records import Record
@@ -15,7 +17,7 @@ from paddle_dialog.decoding.processors import ForbiddenTokens, ForcedPrefix, Log
 from paddle_dialog.decoding.scoring import text_log_probs
 from paddle_dialog.decoding.search import SearchOptions, decode, search_relaxed
 from paddle_dialog.errors import UserError
-from paddle_dialog.models.numpy_causal_transformer import NumpyCausalLm
+from paddle_dialog.models.families import numpy_lm
 from paddle_dialog.predictor import GenerationPredictor, Prediction, check_request
 from paddle_dialog.tasks.poem.config import MAX_TITLE, InputKind, PoemConfig, VerseConfig
 from paddle_dialog.tasks.poem.data import FORM_TOKENS, NEWLINE, characters
@@ -84,7 +86,7 @@ class PoemPredictor(GenerationPredictor):
         self.config: PoemConfig = config
         (self.vocabulary,) = trained.vocabularies.values()
         self._trained = trained
-        make = partial(NumpyCausalLm, config.model, len(self.vocabulary))
+        make = partial(numpy_lm, config.model, len(self.vocabulary))
         self._model: StepModel = trained.fastest(make)
         self.knows_forms = next(iter(FORM_TOKENS.values())) in self.vocabulary
 
@@ -243,13 +245,30 @@ class PoemPredictor(GenerationPredictor):
         source, lengths = pad_batch(
             [self.vocabulary.encode([*prompt.mark, *prompt.title]) for prompt in prompts], Vocabulary.pad_id
         )
-        found = decode(self._model, source, lengths, options)
+        if self.config.decoding.engine == "reference":
+            found = self._by_reference(source, lengths, prompts, options)
+        else:
+            found = decode(self._model, source, lengths, options)
         if title_weight:
             found = self._ordered(found, prompts, title_weight)
         return [
             [self._prediction(hypothesis, prompt, plan) for hypothesis in hypotheses]
             for hypotheses, prompt, plan in zip(found, prompts, plans, strict=True)
         ]
+
+    def _by_reference(
+        self, source: np.ndarray, lengths: np.ndarray, prompts: Sequence[Prompt], options: SearchOptions
+    ) -> list[list[Hypothesis]]:
+        """Search with Paddle's own beam search, which holds texts to nothing."""
+        from paddle_dialog.decoding.reference import reference_beam_search  # imports Paddle
+
+        if any(prompt.form is not None or prompt.begin for prompt in prompts):
+            raise UserError(
+                "the reference engine takes neither a form nor a beginning; give an empty text or a title, or take "
+                "decoding.engine: fast"
+            )
+        (beam,), longest = options.beam_sizes(1), self.config.decoding.max_length
+        return reference_beam_search(self.network, source, lengths, beam, options.n_best, longest)
 
     def _ordered(
         self, found: Sequence[list[Hypothesis]], prompts: Sequence[Prompt], weight: float

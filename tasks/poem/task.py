@@ -12,9 +12,12 @@ from typing import TYPE_CHECKING, Any, get_args
 import numpy as np
 
 from paddle_dialog.bundle.trained import TrainedModel
+from paddle_dialog.config.models import RecurrentLmConfig
 from paddle_dialog.config.schema import DataConfig
+from paddle_dialog.data.batching import ContiguousBatches, EpochBatches
 from paddle_dialog.data.records import Record
 from paddle_dialog.data.training_data import EncodedData, TrainingData
+from paddle_dialog.models.families import build_lm
 from paddle_dialog.task import Display, GenerationTask
 from paddle_dialog.tasks.poem.config import MAX_TITLE, InputKind, PoemConfig, PoemDataConfig
 from paddle_dialog.tasks.poem.data import FORM_TOKENS, NEWLINE, Poem, characters, limit_length, read_texts
@@ -59,13 +62,18 @@ class PoemTask(GenerationTask):
         return TrainingData(train, dev, {VOCABULARY: vocabulary}, collate, notes)
 
     def build_network(self, config: PoemConfig, vocabulary_sizes: Mapping[str, int]) -> nn.Layer:
-        """Return the language model."""
-        from paddle_dialog.models.networks import CausalLm
+        """Return the language model of the family that the config names."""
+        return build_lm(config.model, vocabulary_sizes[VOCABULARY], config.data.batch_size)
 
-        return CausalLm(config.model, vocabulary_sizes[VOCABULARY])
+    def training_batches(
+        self, config: PoemConfig, examples: EncodedData, processes: int = 1, rank: int = 0
+    ) -> EpochBatches:
+        """Return the windows shuffled, or in the order of the text where a state is carried over them."""
+        if isinstance(config.model, RecurrentLmConfig):
+            return ContiguousBatches(len(examples.lengths), config.data.batch_size, processes, rank)
+        return super().training_batches(config, examples, processes, rank)
 
     def display(self, config: PoemConfig, network: nn.Layer, data: TrainingData, count: int) -> Display:
-        """Return texts that the network writes from nothing."""
         if not count:
             return Display()
         drawn = replace(config, decoding=replace(config.decoding, strategy="sample"))
@@ -73,30 +81,25 @@ class PoemTask(GenerationTask):
         return Display([prediction.text for prediction in predictor.predict([""], count)[0]])
 
     def predictor(self, config: PoemConfig, model: TrainedModel) -> PoemPredictor:
-        """Return the predictor of a trained model."""
         return PoemPredictor(config, model)
 
     def evaluate(self, predictor: PoemPredictor, source: str, predictions: Path | None) -> Record:
-        """Measure all metrics on one source."""
         from paddle_dialog.tasks.poem.evaluation import evaluate
 
         return evaluate(predictor, source, predictions)
 
     def measure_likelihood(self, predictor: PoemPredictor, source: str) -> Record:
-        """Measure how well the texts of one source are predicted."""
         from paddle_dialog.tasks.poem.evaluation import likelihood_metrics
 
         return likelihood_metrics(predictor, source)
 
     def example_inputs(self, config: PoemConfig, source: str, count: int) -> list[str]:
-        """Return the first two lines of poems, or the first words of a text."""
         texts = read_texts(source)
         if isinstance(texts, str):
             return texts.splitlines()[:count]
         return [poem.body.partition("。")[0] for poem in texts[:count]]
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
-        """Add `--form`, `--texts-are` and `--title`."""
         parser.add_argument(
             "--form", choices=list(FORMS), help="write a poem of this form, held to its rules"
         )
@@ -105,7 +108,6 @@ class PoemTask(GenerationTask):
         parser.add_argument("--title", metavar="TEXT", help="a title that all poems are written to")
 
     def endpoints(self, limits: LimitsConfig) -> list[PoemEndpoint]:
-        """Return the `POST` address of the task."""
         from paddle_dialog.tasks.poem.api import PoemEndpoint  # only a server needs it
 
         return [PoemEndpoint(limits)]
@@ -113,10 +115,13 @@ class PoemTask(GenerationTask):
 
 def _lay_out(config: PoemConfig, texts: list[Poem] | str, vocabulary: Vocabulary) -> Any:
     """Return what makes the training stream of an epoch."""
-    from paddle_dialog.tasks.poem.dataset import EncodedPoem, cut_text, encode_text, stream_poems
+    from paddle_dialog.tasks.poem.dataset import EncodedPoem, cut_text, encode_text, stream_poems, stream_text
 
     if not isinstance(texts, str):
         return partial(stream_poems, [EncodedPoem(poem, vocabulary) for poem in texts], config.seed)
+    if isinstance(config.model, RecurrentLmConfig):
+        whole = stream_text(encode_text(texts, vocabulary))
+        return lambda epoch: whole
     return partial(cut_text, encode_text(texts, vocabulary), config.data.window, config.seed)
 
 

@@ -19,7 +19,7 @@ from paddle_dialog.serving.endpoint import (
     Text,
 )
 from paddle_dialog.tasks.sentiment.prediction import EXAMPLES, SentimentPredictor
-from paddle_dialog.text.language import LanguageName
+from paddle_dialog.text.characters import LanguageName
 
 EXAMPLE = "房间很干净，服务员也很热情，下次还会住这里。"
 
@@ -59,17 +59,14 @@ class SentimentEndpoint(Endpoint[SentimentRequest]):
     predictor: SentimentPredictor
 
     def details(self) -> Record:
-        """See `Endpoint`."""
         self.predictor.predict([" ".join(EXAMPLES.values())])  # any model reads it
         return {"tokens": self.predictor.config.data.tokens}
 
     def prepare(self, request: SentimentRequest) -> Job:
-        """See `Endpoint`."""
         self.predictor.check(request.text)
         return Job(request.text, None, cost=1 + len(request.text) // 10)
 
     def answer(self, items: Sequence[str], settings: None) -> list[Record | NoResult]:
-        """See `Endpoint`."""
         answers: list[Record | NoResult] = []
         for text, one in zip(items, self.predictor.predict(items), strict=True):
             words = [

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import ClassVar, Literal
 
-from paddle_dialog.config.fields import Problem, at_least, rate, setting
 from paddle_dialog.config.schema import DataConfig, ExperimentConfig
+from paddle_dialog.config.typed import Problem, at_least, rate, setting
 
 
 @dataclass(frozen=True)
@@ -65,10 +65,11 @@ class SentimentConfig(ExperimentConfig):
         return "zh" if self.data.tokens == "characters" else "en"
 
     def problems(self) -> Iterator[Problem]:
-        """Yield settings of different sections that contradict each other."""
         yield from super().problems()
         if self.training.label_smoothing:
             yield "training.label_smoothing", "has no effect on this task's loss; leave it at 0"
+        if self.model.sampled_words:
+            yield "model.sampled_words", "is for a vocabulary that is predicted; leave it at 0"
         if 0 < self.linear.buckets < 16:
             yield "linear.buckets", f"must be 0 or at least 16, and is {self.linear.buckets}"
         if self.linear.buckets == 0 and self.linear.phrases is not None:

@@ -109,7 +109,6 @@ class SentimentPredictor(Predictor):
             yield {"text": text, "label": judgement.shown, "probability": probability}
 
     def format_record(self, record: Record) -> str:
-        """Format label, probability and text in columns."""
         name = "unclear" if record["label"] is None else NAMES[record["label"]]
         return f"{name}\t{record['probability']:.4f}\t{record['text']}"
 

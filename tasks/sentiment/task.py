@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from paddle import nn
 
     from paddle_dialog.bundle.trained import TrainedModel
-    from paddle_dialog.figures.folder import FigureFolder
+    from paddle_dialog.figures import FigureFolder
     from paddle_dialog.serving.config import LimitsConfig
     from paddle_dialog.serving.endpoint import ByLanguage
 
@@ -52,7 +52,6 @@ class SentimentTask(Task):
     def prepare_data(
         self, config: SentimentConfig, vocabularies: Mapping[str, Vocabulary] | None
     ) -> TrainingData:
-        """Read and encode the reviews; the vocabulary is built from the training reviews alone."""
         settings = config.data
         train, more = read_reviews(settings.train, settings.tokens), []
         notes = [f"training data {settings.train}: {len(train):,} reviews"]
@@ -73,19 +72,16 @@ class SentimentTask(Task):
         )
 
     def build_network(self, config: SentimentConfig, vocabulary_sizes: Mapping[str, int]) -> nn.Layer:
-        """Build the encoder that the config names, and the linear classifier's table."""
         from paddle_dialog.tasks.sentiment.network import SentimentNetwork
 
         return SentimentNetwork(config, vocabulary_sizes[VOCABULARY])
 
     def build_criterion(self, config: SentimentConfig) -> nn.Layer:
-        """Return the cross-entropy."""
         from paddle_dialog.tasks.sentiment.network import SentimentLoss
 
         return SentimentLoss()
 
     def fitted_weights(self, config: SentimentConfig, data: TrainingData) -> Mapping[str, np.ndarray]:
-        """Fit the linear classifier's table."""
         settings = config.linear
         if not settings.buckets:
             return {}
@@ -103,29 +99,24 @@ class SentimentTask(Task):
         return {"linear_table": table[:, None]}
 
     def predictor(self, config: SentimentConfig, model: TrainedModel) -> SentimentPredictor:
-        """Return the predictor of a trained model."""
         return SentimentPredictor(config, model)
 
     def evaluate(self, predictor: SentimentPredictor, source: str, predictions: Path | None) -> Record:
-        """Measure all metrics on one source of reviews."""
         from paddle_dialog.tasks.sentiment.evaluation import evaluate
 
         return evaluate(predictor, source, predictions)
 
     def draw_figures(self, predictor: SentimentPredictor, source: str, folder: FigureFolder) -> None:
-        """Draw which tokens decided the first reviews, and the confusion matrix."""
         from paddle_dialog.tasks.sentiment.evaluation import draw_figures
 
         draw_figures(predictor, source, folder)
 
     def example_inputs(self, config: SentimentConfig, source: str, count: int) -> list[str]:
-        """Return the first reviews of a source."""
         unit = config.data.tokens
         blank = " " if unit == "words" else ""
         return [blank.join(review.tokens) for review in read_reviews(source, unit)[:count]]
 
     def endpoints(self, limits: LimitsConfig) -> list[ByLanguage]:
-        """Return the `POST` address of the task."""
         from paddle_dialog.serving.endpoint import ByLanguage  # only a server needs it
         from paddle_dialog.tasks.sentiment.api import SentimentEndpoint
 

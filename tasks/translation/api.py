@@ -67,20 +67,17 @@ class TranslationEndpoint(Endpoint[TranslationRequest]):
     predictor: TranslationPredictor
 
     def details(self) -> Record:
-        """See `Endpoint`."""
         data = self.predictor.config.data
         self.predictor.predict([EXAMPLE[: data.max_length]])
         return {"longest_sentence": data.max_length, "tokens": data.tokens, "reverse": data.reverse}
 
     def prepare(self, request: TranslationRequest) -> Job:
-        """See `Endpoint`."""
         self.predictor.sentences(request.source)
         rows = max(self.predictor.config.decoding.beam_size, request.n_best)
         item = TranslationItem(request.source, request.attention)
         return Job(item, request.n_best, cost=2 * len(request.source) * rows)
 
     def answer(self, items: Sequence[TranslationItem], settings: int) -> list[Record | NoResult]:
-        """See `Endpoint`; the settings are the number of candidates."""
         found = self.predictor.predict([item.source for item in items], settings)
         answers: list[Record | NoResult] = []
         for item, candidates in zip(items, found, strict=True):

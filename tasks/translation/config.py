@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Literal
 
-from paddle_dialog.config.fields import Problem, at_least, setting
 from paddle_dialog.config.schema import DataConfig, DecodingConfig, GenerationConfig
+from paddle_dialog.config.typed import Problem, at_least, setting
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,6 @@ class TranslationConfig(GenerationConfig):
     decoding: TranslationDecodingConfig = field(default_factory=TranslationDecodingConfig)
 
     def problems(self) -> Iterator[Problem]:
-        """Yield settings that contradict each other, or that this task does not have."""
         yield from super().problems()
         if self.training.label_smoothing:
             yield "training.label_smoothing", "has no effect on this task's loss; leave it at 0"

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from paddle_dialog.data.records import Record, check_writable, write_records
-from paddle_dialog.metrics.text import corpus_bleu, corpus_chrf, token_perplexity
+from paddle_dialog.metrics import corpus_bleu, corpus_chrf, token_perplexity
 from paddle_dialog.processes import answer_all
 from paddle_dialog.tasks.translation.data import Pair, PairDataset, collate, limit_length, read_pairs
 from paddle_dialog.tasks.translation.prediction import TranslationPredictor
@@ -67,7 +67,7 @@ def likelihood_metrics(predictor: TranslationPredictor, source: str) -> Record:
 
 def _sums_of_pairs(predictor: TranslationPredictor, pairs: Sequence[Pair]) -> Sequence[np.ndarray]:
     """Return for each pair the -log p of its translation, and the number of tokens."""
-    from paddle_dialog.metrics.likelihood import token_losses
+    from paddle_dialog.metrics import token_losses
     from paddle_dialog.training.losses import PointerCrossEntropy
 
     dataset, criterion = PairDataset(list(pairs), predictor.vocabulary), PointerCrossEntropy()

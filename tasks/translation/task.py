@@ -33,7 +33,6 @@ class TranslationTask(GenerationTask):
     def prepare_data(
         self, config: TranslationConfig, vocabularies: Mapping[str, Vocabulary] | None
     ) -> TrainingData:
-        """Read and limit the pairs; the vocabulary is built from the training pairs alone."""
         settings = config.data
         notes: list[str] = []
 
@@ -51,13 +50,11 @@ class TranslationTask(GenerationTask):
         return TrainingData(_encoded(train, vocabulary), dev, {VOCABULARY: vocabulary}, collate, notes)
 
     def build_network(self, config: TranslationConfig, vocabulary_sizes: Mapping[str, int]) -> nn.Layer:
-        """Build the model of the family that the config names."""
         from paddle_dialog.models.seq2seq import PointerSeq2Seq
 
         return PointerSeq2Seq(config.model, vocabulary_sizes[VOCABULARY])
 
     def build_criterion(self, config: TranslationConfig) -> nn.Layer:
-        """Return the negative log-likelihood per token."""
         from paddle_dialog.training.losses import PointerCrossEntropy
 
         return PointerCrossEntropy()
@@ -65,7 +62,6 @@ class TranslationTask(GenerationTask):
     def display(
         self, config: TranslationConfig, network: nn.Layer, data: TrainingData, count: int
     ) -> Display:
-        """Show greedy translations of the first dev pairs."""
         examples = data.dev if data.dev is not None else data.train
         assert isinstance(examples.dataset, PairDataset)
         pairs = examples.dataset.pairs[:count]
@@ -79,28 +75,23 @@ class TranslationTask(GenerationTask):
         )
 
     def predictor(self, config: TranslationConfig, model: TrainedModel) -> TranslationPredictor:
-        """Return the predictor of a trained model."""
         return TranslationPredictor(config, model)
 
     def evaluate(self, predictor: TranslationPredictor, source: str, predictions: Path | None) -> Record:
-        """Measure all metrics on one source of pairs."""
         from paddle_dialog.tasks.translation.evaluation import evaluate
 
         return evaluate(predictor, source, predictions)
 
     def measure_likelihood(self, predictor: TranslationPredictor, source: str) -> Record:
-        """Measure how well the translations of one source are predicted."""
         from paddle_dialog.tasks.translation.evaluation import likelihood_metrics
 
         return likelihood_metrics(predictor, source)
 
     def example_inputs(self, config: TranslationConfig, source: str, count: int) -> list[str]:
-        """Return the first sentences of a source of pairs."""
         unit = config.data.tokens
         return [join(pair.source, unit) for pair in read_pairs(source, unit, config.data.reverse)[:count]]
 
     def endpoints(self, limits: LimitsConfig) -> list[TranslationEndpoint]:
-        """Return the `POST` address of the task."""
         from paddle_dialog.tasks.translation.api import TranslationEndpoint  # only a server needs it
 
         return [TranslationEndpoint(limits)]

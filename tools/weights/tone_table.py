@@ -31,8 +31,7 @@ import ToJyutping
 
 from paddle_dialog.command_line import program_parser, run_tool
 from paddle_dialog.data.files import read_lines
-from paddle_dialog.text.characters import is_hanzi
-from paddle_dialog.text.simplified import simplified
+from paddle_dialog.text.characters import is_hanzi, simplified
 from paddle_dialog.text.tones import CLASSES, TABLE, Tone, read_classes
 
 VERSE_TABLE = Path(__file__).with_name("verse_tones.txt")

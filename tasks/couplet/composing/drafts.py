@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import product
+from typing import TypeVar
 
 import numpy as np
 
@@ -25,12 +26,12 @@ from paddle_dialog.tasks.couplet.form import clauses, tones_can_oppose
 from paddle_dialog.tasks.couplet.rules import FREE
 from paddle_dialog.text.tones import Tone, tones
 
-# In this share of the drafts on a usual theme its words are only told to the model, and in this share one word is set
+# In this share of the drafts on a usual theme its words are only input of the model, and in this share one is set
 # in each line, at the same place; in the others one is set in one line.
 FREELY, IN_BOTH = 0.45, 0.3
-WORDS_TOLD = 2  # of a usual theme, in one draft
-# Themes that lend a word or two to drafts of which no theme was asked, so that they differ.
-LENDERS = (
+MOST_WORDS = 2  # of a usual theme, in one draft
+# Without a theme each draft takes a word or two of one of these, so that drafts differ.
+DEFAULT_THEMES = (
     "山水 春 夏 秋 冬 梅 兰 竹 菊 荷 松 月 江南 大海 书房 茶 酒 诗 音乐 隐居 友情 思乡 家庭 学习 志向 "
     "农家 书法 绘画 离别 禅"
 )
@@ -40,26 +41,20 @@ _OTHER = {Tone.LEVEL: Tone.OBLIQUE, Tone.OBLIQUE: Tone.LEVEL}
 _BACKWARDS = (Tone.OBLIQUE, Tone.LEVEL, Tone.LEVEL, Tone.OBLIQUE)  # and again
 _ALTERNATES = range(4, 8)  # sizes of clauses
 
+T = TypeVar("T")
 Scheme = Mapping[int, Tone]  # position in the line → the tone it must have
 
 
 @dataclass(frozen=True)
 class Draft:
-    """What is fixed of one couplet.
+    """What is fixed of one couplet."""
 
-    Args:
-        pattern: of both lines.
-        first: position → character of the 上联, without the commas.
-        second: the same of the 下联.
-        told: characters of the theme's words, for the model.
-        tones: of the 上联.
-    """
-
-    pattern: Pattern
+    pattern: Pattern  # of both lines
+    # Position → character of the 上联, without the commas.
     first: Mapping[int, str] = field(default_factory=dict)
-    second: Mapping[int, str] = field(default_factory=dict)
-    told: str = ""
-    tones: Scheme = field(default_factory=dict)
+    second: Mapping[int, str] = field(default_factory=dict)  # the same of the 下联
+    words: str = ""  # characters of the theme's words, for the model
+    tones: Scheme = field(default_factory=dict)  # of the 上联
 
     @property
     def size(self) -> int:
@@ -85,7 +80,7 @@ def make_drafts(
     """Return different drafts of one couplet.
 
     Args:
-        name: the one or two characters of it that this couplet has, or none.
+        name: the characters of the name in this couplet, two at most.
         count: how many are tried; equal ones come once.
         rules: of tone, that the 上联 is held to where the fixed characters allow it.
     """
@@ -95,12 +90,12 @@ def make_drafts(
         pattern = patterns[random.choice(len(patterns), p=weights / weights.sum())]
         if number < len(patterns) and count > len(patterns):
             pattern = patterns[number]  # each at least once
-        draft = _Drawer(request, name, pattern, random, rules).draft()
+        draft = _DraftSampler(request, name, pattern, random, rules).draft()
         found.setdefault(repr(draft), draft)
     return list(found.values())
 
 
-class _Drawer:
+class _DraftSampler:
     """Draws one draft."""
 
     def __init__(
@@ -112,45 +107,44 @@ class _Drawer:
         self._second = {place: name[1]} if len(name) > 1 else {}
 
     def draft(self) -> Draft:
-        told: list[str] = []
-        both = 0.0 if self._first else IN_BOTH  # beside a name there is hardly room
+        given: list[str] = []
+        both = 0.0 if self._first else IN_BOTH  # next to a name there is hardly room
         for theme in sorted(self._request.themes, key=lambda theme: len(theme.words)):
-            words = self._words(theme, told)
+            words = self._words(theme, given)
             chance = self._random.random()
             if len(theme.words) == 1 or chance >= FREELY + both:
                 self._set(words[0])
             elif chance >= FREELY:
                 self._set_both(words)
-            told += words
-        if not told:
-            lenders = LENDERS.split()
-            told += self._words(usual_themes()[lenders[self._random.integers(len(lenders))]], ())
+            given += words
+        if not given:
+            names = DEFAULT_THEMES.split()
+            given += self._words(usual_themes()[names[self._random.integers(len(names))]], ())
         text = ""
-        for word in told:
+        for word in given:
             text += word if len(text) + len(word) <= LONGEST_WORD else ""
-        return Draft(self._pattern, self._first, self._second, text, self._tones())
+        return Draft(self._pattern, self._first, self._second, text, self._best_scheme())
 
-    def _words(self, theme: Theme, told: Sequence[str]) -> list[str]:
+    def _words(self, theme: Theme, given: Sequence[str]) -> list[str]:
         """Draw words of a theme that repeat no character of the name or of other words, or any if all do."""
-        taken = {*self._request.name, *"".join(told)}
+        taken = {*self._request.name, *"".join(given)}
         fitting = [word for word in theme.words if not taken & set(word)] or [*theme.words]
         words: list[str] = []
         for place in self._random.permutation(len(fitting)):
-            if len(words) < WORDS_TOLD and not set(fitting[place]) & set("".join(words)):
+            if len(words) < MOST_WORDS and not set(fitting[place]) & set("".join(words)):
                 words.append(fitting[place])
         return words
 
     def _set(self, word: str) -> None:
-        """Fix a word in one of the lines where the tones let it stand; leave it where there is no room."""
+        """Fix a word in one of the lines where the tones allow it, if there is room."""
         if any(word in "".join(side[p] for p in sorted(side)) for side in (self._first, self._second)):
             return
         sides = [self._first, self._second] if self._random.random() < 0.65 else [self._second, self._first]
         for side in sides:
             places = [places for places in self._rooms(len(word)) if not set(places) & set(side)]
             costs = [self._cost(side, dict(zip(p, word, strict=True))) for p in places]
-            best = [p for p, cost in zip(places, costs, strict=True) if cost == min(costs)]
-            if best:
-                side.update(zip(best[self._random.integers(len(best))], word, strict=True))
+            if places:
+                side.update(zip(self._cheapest(places, costs), word, strict=True))
                 return
 
     def _set_both(self, words: Sequence[str]) -> None:
@@ -163,8 +157,7 @@ class _Drawer:
             self._set(words[0])
             return
         costs = [self._cost_of_both(*pair) for pair in pairs]
-        best = [pair for pair, cost in zip(pairs, costs, strict=True) if cost == min(costs)]
-        above, below, places = best[self._random.integers(len(best))]
+        above, below, places = self._cheapest(pairs, costs)
         self._first.update(zip(places, above, strict=True))
         self._second.update(zip(places, below, strict=True))
 
@@ -187,10 +180,13 @@ class _Drawer:
         last = self._pattern.positions[-1][-1]  # of the 下联, which ends level
         return int(last in word and Tone.LEVEL not in tones(word[last]))
 
-    def _tones(self) -> Scheme:
+    def _best_scheme(self) -> Scheme:
         found = schemes(self._pattern, self._rules)
-        costs = [conflicts(scheme, self._first) for scheme in found]
-        best = [scheme for scheme, cost in zip(found, costs, strict=True) if cost == min(costs)]
+        return self._cheapest(found, [conflicts(scheme, self._first) for scheme in found])
+
+    def _cheapest(self, choices: Sequence[T], costs: Sequence[int]) -> T:
+        """Draw one of the choices that cost least."""
+        best = [choice for choice, cost in zip(choices, costs, strict=True) if cost == min(costs)]
         return best[self._random.integers(len(best))]
 
 
@@ -216,11 +212,7 @@ def broken_tones(line: str) -> list[str]:
         return []
     pattern = Pattern(tuple(map(len, parts)))
     ends = [_end_tone(pattern, number) in tones(part[-1]) for number, part in enumerate(parts)]
-    kept = {
-        ALTERNATING: all(map(_alternates, parts)),
-        ENDS: all(ends[:-1]),
-        FINAL: ends[-1],
-    }
+    kept = {ALTERNATING: all(map(_alternates, parts)), ENDS: all(ends[:-1]), FINAL: ends[-1]}
     return [rule for rule in TONE_RULES if not kept[rule]]
 
 

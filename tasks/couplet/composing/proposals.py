@@ -7,65 +7,51 @@ a good one of a person's usually is, set phrases cost something, and lines that 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cache
 from typing import NamedTuple
 
 import numpy as np
 
+from paddle_dialog.data.files import read_lists
 from paddle_dialog.data.records import Record
 from paddle_dialog.tasks.couplet.composing.request import Theme, main_names
 from paddle_dialog.tasks.couplet.composing.scrolls import THEME_TABLE, read_association
 from paddle_dialog.tasks.couplet.form import Form, clauses
 from paddle_dialog.text.characters import is_hanzi
-from paddle_dialog.text.word_lists import read_lists
 
 SHARED_CLAUSE = 4  # characters in a row that no two proposals share
 LIKELY_FIRST, LIKELY_SECOND = -1.9, -0.9  # nats per character, beyond which a line gains nothing
-SECOND_WEIGHT = 1.2  # of the 下联 beside the 上联, whose likelihood says less
+SECOND_WEIGHT = 1.2  # of the 下联 relative to the 上联, whose likelihood says less
 FIRST_WEIGHT = 0.3  # of the 上联 by itself without that bound; fitted to ratings, as the next
 REVERSE_WEIGHT = 0.3  # of the 上联 after its 下联
 RELAXED_COST = 1.0  # for each rule that is not kept
 SET_PHRASE_COST = 0.25  # for each of them
 THEME_WEIGHT = 0.5  # of the association of both lines with the themes, in nats
-KNOWN_COST = 0.5  # where a line stands in the training corpus as it is
+KNOWN_COST = 0.5  # where a line is in the training corpus as it is
 SAD_COST = 0.4  # for each sad character where the occasion is glad
 
 
 @dataclass(frozen=True)
 class Proposal:
-    """A whole couplet.
-
-    Args:
-        score: mean log-probability per character of the two lines, their ends included.
-        form: which rules it keeps.
-        relaxed: rules it could not be held to.
-        quality: what proposals are ordered by.
-        scrolls: 横批 that go with it, best first.
-        fixed: positions whose characters were asked for, so that they say nothing of how two proposals differ.
-        set: number of the proposal, from 1, where one has several couplets; None where it has one.
-        part: number of the couplet in it, from 1.
-    """
+    """A whole couplet."""
 
     first: str
     second: str
-    score: float
-    form: Form
-    relaxed: tuple[str, ...] = ()
-    quality: float = 0.0
-    scrolls: tuple[str, ...] = ()
+    score: float  # mean log-probability per character of the two lines, their ends included
+    form: Form  # which rules it keeps
+    relaxed: tuple[str, ...] = ()  # rules it could not be held to
+    quality: float = 0.0  # what proposals are ordered by
+    scrolls: tuple[str, ...] = ()  # 横批 that go with it, best first
+    # Positions of requested characters, in which proposals need not differ.
     fixed: frozenset[int] = frozenset()
-    set: int | None = None
-    part: int | None = None
+    set: int | None = None  # number of the proposal, from 1, where one has several couplets
+    part: int | None = None  # number of the couplet in it, from 1
 
     @property
     def scroll(self) -> str:
         """The best 横批."""
         return self.scrolls[0] if self.scrolls else ""
-
-    def numbered(self, number: int, part: int) -> Proposal:
-        """Return it as one of several couplets of a proposal."""
-        return replace(self, set=number, part=part)
 
     def __str__(self) -> str:
         note = f"\trelaxed: {', '.join(self.relaxed)}" if self.relaxed else ""
@@ -90,10 +76,6 @@ def choose(ranked: Iterable[Proposal], count: int, before: Sequence[Proposal] = 
 
     No two share a clause of four characters or more (or four characters in a row), or begin with the same word. If
     that leaves too few, the same first word is let pass; four characters in a row never are.
-
-    Args:
-        ranked: best first.
-        before: proposals chosen already, from which these differ too.
     """
     waiting, chosen = list(ranked), list(before)
     for strict in (True, False):
@@ -112,7 +94,7 @@ def _differ(one: Proposal, other: Proposal, strict: bool) -> bool:
 
 
 def _stretches(proposal: Proposal) -> set[str]:
-    """Return all characters that stand four in a row within a clause, of both lines."""
+    """Return all sequences of four characters within a clause, of both lines."""
     found = set()
     for line in (proposal.first, proposal.second):
         found |= {c[i : i + SHARED_CLAUSE] for c in clauses(line) for i in range(len(c) - SHARED_CLAUSE + 1)}
@@ -121,41 +103,27 @@ def _stretches(proposal: Proposal) -> set[str]:
 
 def _first_words(proposal: Proposal) -> set[str]:
     """Return the first two characters of both lines, without those that were asked for."""
-    words = set()
-    for line in (proposal.first, proposal.second):
-        word = "".join(c for i, c in enumerate(line[:2]) if i not in proposal.fixed and is_hanzi(c))
-        words.add(word)
-    return words - {""}
+    both = (proposal.first, proposal.second)
+    return {
+        "".join(c for i, c in enumerate(line[:2]) if i not in proposal.fixed and is_hanzi(c)) for line in both
+    } - {""}
 
 
 class Scores(NamedTuple):
-    """Log-probabilities per token, and a judgement.
+    """Log-probabilities per token, and a judgement."""
 
-    Args:
-        first: of the 上联, per token that was left to the model.
-        second: of the 下联 after the 上联.
-        reverse: of the 上联 after the 下联.
-        judged: what a judge fitted to ratings says of the couplet, in the same unit.
-    """
-
-    first: float
-    second: float
-    reverse: float
-    judged: float = 0.0
+    first: float  # of the 上联, per token that was left to the model
+    second: float  # of the 下联 after the 上联
+    reverse: float  # of the 上联 after the 下联
+    judged: float = 0.0  # the value of a judge fitted to ratings, in the same unit
 
 
 def quality(
-    lines: tuple[str, str],
-    scores: Scores,
-    relaxed: Sequence[str],
-    themes: Sequence[Theme],
-    named: bool,
+    lines: tuple[str, str], scores: Scores, relaxed: Sequence[str], themes: Sequence[Theme], named: bool
 ) -> float:
     """Return how good a couplet is held to be; only the order means something.
 
     Args:
-        relaxed: rules it does not keep.
-        themes: it was asked to speak of.
         named: whether it has a name, which is a glad occasion unless a theme says otherwise.
     """
     first, second = min(scores.first, LIKELY_FIRST), min(scores.second, LIKELY_SECOND)

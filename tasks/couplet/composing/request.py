@@ -10,8 +10,7 @@ from functools import cache
 
 from paddle_dialog.errors import UserError
 from paddle_dialog.tasks.couplet.form import clauses
-from paddle_dialog.text.characters import is_hanzi, normalise_line
-from paddle_dialog.text.simplified import simplified_line
+from paddle_dialog.text.characters import is_hanzi, normalise_line, simplified_line
 
 SHORTEST, LONGEST = 4, 15  # characters of a line, without punctuation
 COMMA = "，"
@@ -26,11 +25,7 @@ _BETWEEN_THEMES = re.compile(r"[\s,，、;；/+＋]+")
 
 @dataclass(frozen=True)
 class Pattern:
-    """The characters of each clause of a line; commas stand between them.
-
-    Args:
-        clauses: numbers of characters.
-    """
+    """The numbers of characters of a line's clauses, which commas separate."""
 
     clauses: tuple[int, ...]
 
@@ -56,12 +51,7 @@ class Pattern:
 
 @dataclass(frozen=True)
 class Theme:
-    """What a couplet is to speak of.
-
-    Args:
-        name: as it was asked for.
-        words: of which a couplet has one at least; the name itself where the theme is not in the table.
-    """
+    """A theme as it was requested, and its words, of which a couplet has one at least."""
 
     name: str
     words: tuple[str, ...]
@@ -69,23 +59,14 @@ class Theme:
 
 @dataclass(frozen=True)
 class Request:
-    """A checked request.
+    """A checked request."""
 
-    Args:
-        themes: what the couplets speak of; none is anything.
-        name: characters to be placed: 上 下 上 下 …, a pair to each couplet.
-        place: of the name's characters in their lines, 0 is the first, punctuation not counted.
-        patterns: allowed ones, with their frequencies.
-        count: proposals, each of as many couplets as the name needs.
-        scroll: the 横批 of all; None leaves it to the model.
-    """
-
-    themes: tuple[Theme, ...]
-    name: str
-    place: int
-    patterns: Mapping[Pattern, int]
-    count: int
-    scroll: str | None
+    themes: tuple[Theme, ...]  # what the couplets speak of; none is anything
+    name: str  # characters to be placed: 上 下 上 下 …, a pair to each couplet
+    place: int  # of the name's characters in their lines, 0 is the first, punctuation not counted
+    patterns: Mapping[Pattern, int]  # allowed ones, with their frequencies
+    count: int  # proposals, each of as many couplets as the name needs
+    scroll: str | None  # the 横批 of all; None leaves it to the model
 
     @property
     def parts(self) -> list[str]:
@@ -102,70 +83,65 @@ def read_request(
     count: int = 5,
     scroll: str | None = None,
 ) -> Request:
-    """Check a request, whose parts are the arguments of `ComposingPredictor.compose`.
-
-    Raises:
-        UserError: something cannot be met, or two things contradict each other.
-    """
-    themes, patterns, characters = read_themes(theme), wanted_patterns(length, pattern), _name(name)
-    if not 1 <= count <= MOST_COUPLETS:
-        raise UserError(f"count is {count}; give 1 to {MOST_COUPLETS}")
+    """Check a request, whose parts are the arguments of `ComposingPredictor.compose`."""
+    themes, patterns, written = read_themes(theme), wanted_patterns(length, pattern), simplified_line(name)
     fitting = {p: n for p, n in patterns.items() if 1 <= place <= p.length}
-    if not fitting:
-        raise UserError(
-            f"place {place} is outside the line; it has {max(p.length for p in patterns)} characters"
-        )
-    if place != 1 and not characters:
-        raise UserError(f"place {place} says where a name stands; give a name too")
-    _check_room(themes, characters, fitting)
-    return Request(themes, characters, place - 1, fitting, count, None if scroll is None else _scroll(scroll))
+    longest, shape = max(p.length for p in patterns), next(iter(patterns))
+    _refuse(
+        (name != "" and not written, "the name is empty; give Chinese characters, e.g. 李明"),
+        (
+            not all(map(is_hanzi, written)),
+            UserError(
+                f"the name '{name[:40]}' has a character that is not Chinese; give one such as 李明",
+                "name_not_chinese",
+                name=name[:40],
+            ),
+        ),
+        (
+            len(written) > LONGEST_NAME,
+            UserError(
+                f"the name '{written[:20]}' has {len(written)} characters; up to {LONGEST_NAME} can be placed, "
+                "two in each couplet",
+                "name_long",
+                name=written[:20],
+                length=len(written),
+                limit=LONGEST_NAME,
+            ),
+        ),
+        (not 1 <= count <= MOST_COUPLETS, f"count is {count}; give 1 to {MOST_COUPLETS}"),
+        (not fitting, f"place {place} is outside the line; it has {longest} characters"),
+        (place != 1 and not written, f"place {place} says where a name stands; give a name too"),
+    )
+    # A clause holds a word next to a character of the name.
+    room = max(max(p.clauses) for p in fitting) - bool(written)
+    beside = f" beside a character of the name '{written}'" if written else ""
+    for one in themes:
+        sentence = f"theme: '{one.name}' finds no room{beside} in a line of {shape}; ask for a longer line"
+        _refuse((min(map(len, one.words)) > room, UserError(sentence, "theme_no_room", theme=one.name)))
+    return Request(themes, written, place - 1, fitting, count, None if scroll is None else _scroll(scroll))
 
 
-def _name(name: str) -> str:
-    written = simplified_line(name)
-    if name and not written:
-        raise UserError("the name is empty; give Chinese characters, e.g. 李明")
-    if not all(map(is_hanzi, written)):
-        raise UserError(
-            f"the name '{name[:40]}' has a character that is not Chinese; give one such as 李明",
-            "name_not_chinese",
-            name=name[:40],
-        )
-    if len(written) > LONGEST_NAME:
-        raise UserError(
-            f"the name '{written[:20]}' has {len(written)} characters; up to {LONGEST_NAME} can be placed, "
-            "two in each couplet",
-            "name_long",
-            name=written[:20],
-            length=len(written),
-            limit=LONGEST_NAME,
-        )
-    return written
+def _refuse(*checks: tuple[bool, str | UserError]) -> None:
+    """Raise the error, or the sentence, of the first check that finds something wrong."""
+    for wrong, error in checks:
+        if wrong:
+            raise error if isinstance(error, UserError) else UserError(error)
 
 
 def _scroll(scroll: str) -> str:
     written = normalise_line(scroll)
-    if not written or not all(map(is_hanzi, written)):
-        raise UserError(f"the 横批 '{scroll[:40]}' is not Chinese; give four characters such as 万象更新")
-    if len(written) > LONGEST_SCROLL:
-        raise UserError(
-            f"the 横批 '{written[:20]}' has {len(written)} characters; four are usual, {LONGEST_SCROLL} the most"
-        )
+    size = len(written)
+    _refuse(
+        (
+            not written or not all(map(is_hanzi, written)),
+            f"the 横批 '{scroll[:40]}' is not Chinese; give four characters such as 万象更新",
+        ),
+        (
+            size > LONGEST_SCROLL,
+            f"the 横批 '{written[:20]}' has {size} characters; four are usual, {LONGEST_SCROLL} the most",
+        ),
+    )
     return written
-
-
-def _check_room(themes: tuple[Theme, ...], name: str, patterns: Mapping[Pattern, int]) -> None:
-    """Refuse a word that no clause can hold beside a character of the name."""
-    widest = max(max(pattern.clauses) for pattern in patterns) - bool(name)
-    for theme in themes:
-        if min(map(len, theme.words)) > widest:
-            shape = next(iter(patterns))
-            beside = f" beside a character of the name '{name}'" if name else ""
-            raise UserError(
-                f"theme: '{theme.name}' finds no room{beside} in a line of {shape}; ask for a longer line",
-                "theme_no_room",
-                theme=theme.name,
-            )
 
 
 @cache
@@ -181,38 +157,33 @@ def wanted_patterns(length: int | None, pattern: str | None) -> dict[Pattern, in
     Args:
         length: characters of a line without punctuation; None is any that fits `pattern`, else 7.
         pattern: as `4+7`; None is any usual one of the length.
-
-    Raises:
-        UserError: no line can be of this length or pattern, or the two contradict each other.
     """
-    if pattern is not None:
-        chosen = _read_pattern(pattern)
-        if length is not None and length != chosen.length:
-            raise UserError(
-                f"pattern {pattern} has {chosen.length} characters and length is {length}; give one of the two"
-            )
-        return {chosen: 1}
     wanted = 7 if length is None else length
-    found = {usual: count for usual, count in usual_patterns().items() if usual.length == wanted}
-    if not found:
-        raise UserError(
-            f"length {wanted} has no usual pattern; a line has {SHORTEST} to {LONGEST} characters"
-        )
-    return found
-
-
-def _read_pattern(pattern: str) -> Pattern:
+    if pattern is None:
+        found = {usual: count for usual, count in usual_patterns().items() if usual.length == wanted}
+        sentence = f"length {wanted} has no usual pattern; a line has {SHORTEST} to {LONGEST} characters"
+        _refuse((not found, sentence))
+        return found
     written = pattern.replace("＋", "+").replace(" ", "")
     if not _PATTERN.fullmatch(written):
         raise UserError(f"pattern '{pattern[:40]}' is none; write the clauses' characters, e.g. 4+7 or 5+5+7")
     chosen = Pattern(tuple(map(int, written.split("+"))))
-    if not SHORTEST <= chosen.length <= LONGEST:
-        raise UserError(
-            f"pattern {written[:40]} has {chosen.length} characters; a line has {SHORTEST} to {LONGEST}"
-        )
-    if min(chosen.clauses) < 2 or max(chosen.clauses) > 11:
-        raise UserError(f"pattern {written}: a clause has 2 to 11 characters, e.g. 4+7")
-    return chosen
+    size = chosen.length
+    _refuse(
+        (
+            not SHORTEST <= size <= LONGEST,
+            f"pattern {written[:40]} has {size} characters; a line has {SHORTEST} to {LONGEST}",
+        ),
+        (
+            min(chosen.clauses) < 2 or max(chosen.clauses) > 11,
+            f"pattern {written}: a clause has 2 to 11 characters, e.g. 4+7",
+        ),
+        (
+            length not in (None, size),
+            f"pattern {pattern} has {size} characters and length is {length}; give one of the two",
+        ),
+    )
+    return {chosen: 1}
 
 
 @cache
@@ -246,36 +217,48 @@ def main_themes() -> list[str]:
 
 
 def read_themes(text: str) -> tuple[Theme, ...]:
-    """Return the themes of a text: words with blanks or commas between them; none for an empty text.
-
-    Raises:
-        UserError: a word is too long or not Chinese, or there are too many.
-    """
+    """Return the themes of a text: words with blanks or commas between them; none for an empty text."""
     if not isinstance(text, str):
         raise UserError(
             f"theme is {text!r}; give one text, its words with blanks between them, e.g. 春节 故乡"
         )
-    names = list(filter(None, map(simplified_line, _BETWEEN_THEMES.split(text))))
-    themes = []
-    for name in dict.fromkeys(names):
-        known = usual_themes().get(name)
-        if known is None:
-            _check_word(name)
-        themes.append(known or Theme(name, (name,)))
-    if len(themes) > MOST_THEMES:
+    names = list(dict.fromkeys(filter(None, map(simplified_line, _BETWEEN_THEMES.split(text)))))
+    for name in names:
+        shown = f"'{name[:20]}{'…' if len(name) > 20 else ''}' has {len(name)} characters"
+        _refuse(
+            (
+                not all(map(is_hanzi, name)),
+                UserError(
+                    f"theme: '{name[:40]}' has a character that is not Chinese; give words such as 春节 or 围棋",
+                    "theme_not_chinese",
+                    theme=name[:40],
+                ),
+            ),
+            (
+                len(name) > LONGEST_WORD and name not in usual_themes(),
+                UserError(
+                    f"theme: {shown}; give words of up to {LONGEST_WORD} with blanks between them, e.g. 春节 故乡",
+                    "theme_long",
+                    theme=name[:20],
+                    length=len(name),
+                    limit=LONGEST_WORD,
+                ),
+            ),
+        )
+    if len(names) > MOST_THEMES:
         raise UserError(
-            f"theme: {len(themes)} words; a couplet has room for {MOST_THEMES} at most",
+            f"theme: {len(names)} words; a couplet has room for {MOST_THEMES} at most",
             "themes_many",
-            count=len(themes),
+            count=len(names),
             limit=MOST_THEMES,
         )
-    return tuple(themes)
+    return tuple(usual_themes().get(name, Theme(name, (name,))) for name in names)
 
 
 def has_word(line: str, word: str) -> bool:
-    """Return whether a word stands in a line in the rhythm of 2+2+…, or ends a clause.
+    """Return whether a line has a word in the rhythm of 2+2+…, or at the end of a clause.
 
-    So 外婆 does not stand in 竹外婆娑, where it is parts of two words.
+    So 竹外婆娑 does not have 外婆, which is parts of two words there.
     """
     size = len(word)
     for clause in clauses(line):
@@ -283,21 +266,3 @@ def has_word(line: str, word: str) -> bool:
             if clause[start : start + size] == word and (start % 2 == 0 or start + size == len(clause)):
                 return True
     return False
-
-
-def _check_word(word: str) -> None:
-    if not all(map(is_hanzi, word)):
-        raise UserError(
-            f"theme: '{word[:40]}' has a character that is not Chinese; give words such as 春节 or 围棋",
-            "theme_not_chinese",
-            theme=word[:40],
-        )
-    if len(word) > LONGEST_WORD:
-        raise UserError(
-            f"theme: '{word[:20]}{'…' if len(word) > 20 else ''}' has {len(word)} characters; give words of up to "
-            f"{LONGEST_WORD} with blanks between them, e.g. 春节 故乡",
-            "theme_long",
-            theme=word[:20],
-            length=len(word),
-            limit=LONGEST_WORD,
-        )

@@ -36,16 +36,11 @@ SCROLL_TABLE, THEME_TABLE = "scrolls.npz", "themes.npz"
 
 @dataclass(frozen=True)
 class Association:
-    """How much more often a character stands in couplets that have a word than in others.
+    """How much more often a character occurs in couplets that have a word than in others."""
 
-    Args:
-        words: W words.
-        characters: C characters, in one text.
-        steps: max(0, log p(character | word) / p(character)) in steps of 1/40, uint8 [C, W]; 0 where it is weak.
-    """
-
-    words: tuple[str, ...]
-    characters: str
+    words: tuple[str, ...]  # W words
+    characters: str  # C characters
+    # max(0, log p(character | word) / p(character)) in steps of 1/40, uint8 [C, W]; 0 where it is weak.
     steps: np.ndarray
 
     @cached_property
@@ -87,12 +82,7 @@ def words_of(scroll: str) -> tuple[str, str]:
 
 @dataclass(frozen=True)
 class Scroll:
-    """A 横批.
-
-    Args:
-        text: four characters.
-        score: how well it goes with the couplet, in nats; only the order means something.
-    """
+    """A 横批 of four characters, and how well it goes with the couplet, in nats; only the order means something."""
 
     text: str
     score: float
@@ -102,59 +92,40 @@ class Scroll:
         return {"text": self.text, "score": round(self.score, 4)}
 
 
-class ScrollChooser:
-    """Chooses scrolls from the list."""
+def choose_scrolls(first: str, second: str, count: int = 5, asked: Sequence[str] = ()) -> list[Scroll]:
+    """Choose scrolls for a couplet, best first.
 
-    def __init__(self) -> None:
-        self._association = read_association(SCROLL_TABLE)
+    No two share three characters, and none is part of the couplet. Those of mourning, of ancestral halls and of the
+    kitchen god need to be asked for or a word of them in the couplet; those of a year's animal need that animal.
 
-    def choose(self, first: str, second: str, count: int = 5, asked: Sequence[str] = ()) -> list[Scroll]:
-        """Return scrolls, best first.
+    Args:
+        asked: occasions that the couplet is known to be for.
+    """
+    lines, texts, (places, member) = first + second, all_scrolls(), _tables()
+    words = read_association(SCROLL_TABLE).of(lines)[places].mean(axis=1)  # [K]
+    means = (member * words).sum(axis=1) / member.sum(axis=1)  # [O]
+    scores = words + OCCASION_WEIGHT * np.where(member, means[:, None], -np.inf).max(axis=0)  # [K]
+    names = list(occasions())
+    scores += ASKED_BONUS * member[[names.index(name) for name in names if name in asked]].any(axis=0)
+    for occasion, signs in _SIGNS.items():
+        if occasion not in asked and not any(sign in lines for sign in signs):
+            scores[member[names.index(occasion)] & (member.sum(axis=0) == 1)] = -np.inf
+    absent = set(_ANIMALS) - set(lines)
+    scores[[bool(absent & set(text)) for text in texts]] = -np.inf
+    found: list[Scroll] = []
+    for place in np.argsort(-scores, kind="stable").tolist():
+        if len(found) == count or scores[place] == -np.inf:
+            break
+        text = texts[place]
+        alike = any(len(set(text) & set(other.text)) >= LIKE for other in found)
+        if not alike and text not in first and text not in second:
+            found.append(Scroll(text, float(scores[place])))
+    return found
 
-        No two share three characters, and none stands in the couplet word for word. Those of mourning, of ancestral
-        halls and of the kitchen god are offered only where they were asked for, or a word tells of them; those of a
-        year's animal where the couplet has it.
 
-        Args:
-            asked: occasions that the couplet is known to be for.
-        """
-        words = self._association.of(first + second)[self._words].mean(axis=1)  # [K]
-        member = self._member  # [O, K]
-        means = (member * words).sum(axis=1) / member.sum(axis=1)  # [O]
-        occasion = np.where(member, means[:, None], -np.inf).max(axis=0)  # [K]
-        scores = words + OCCASION_WEIGHT * occasion
-        names = list(occasions())
-        wanted = [number for number, name in enumerate(names) if name in asked]
-        scores += ASKED_BONUS * member[wanted].any(axis=0)
-        for occasion, signs in _SIGNS.items():
-            if occasion not in asked and not any(sign in first + second for sign in signs):
-                scores[self._of_one_occasion(occasion)] = -np.inf
-        absent = set(_ANIMALS) - set(first + second)
-        scores[[bool(absent & set(scroll)) for scroll in all_scrolls()]] = -np.inf
-        return self._differing(scores, first, second, count)
-
-    def _differing(self, scores: np.ndarray, first: str, second: str, count: int) -> list[Scroll]:
-        found: list[Scroll] = []
-        for place in np.argsort(-scores, kind="stable").tolist():
-            text = all_scrolls()[place]
-            if len(found) == count or scores[place] == -np.inf:
-                break
-            alike = any(len(set(text) & set(other.text)) >= LIKE for other in found)
-            if not alike and text not in first and text not in second:
-                found.append(Scroll(text, float(scores[place])))
-        return found
-
-    @cached_property
-    def _words(self) -> np.ndarray:
-        """The places of each scroll's two words in the association, [K, 2]."""
-        places = {word: place for place, word in enumerate(self._association.words)}
-        return np.array([[places[word] for word in words_of(scroll)] for scroll in all_scrolls()])
-
-    @cached_property
-    def _member(self) -> np.ndarray:
-        """Which scrolls belong to an occasion, bool [O, K]."""
-        return np.array([[scroll in scrolls for scroll in all_scrolls()] for scrolls in occasions().values()])
-
-    def _of_one_occasion(self, name: str) -> np.ndarray:
-        """Which scrolls belong to an occasion alone, bool [K]."""
-        return self._member[list(occasions()).index(name)] & (self._member.sum(axis=0) == 1)
+@cache
+def _tables() -> tuple[np.ndarray, np.ndarray]:
+    """Return the places of each scroll's two words in the association, [K, 2], and its occasions, bool [O, K]."""
+    places = {word: place for place, word in enumerate(read_association(SCROLL_TABLE).words)}
+    member = np.array([[scroll in scrolls for scroll in all_scrolls()] for scrolls in occasions().values()])
+    return np.array([[places[word] for word in words_of(scroll)] for scroll in all_scrolls()]), member

@@ -39,11 +39,7 @@ def clean_turn(text: str, role: str) -> str:
     """Return a turn on one line, without control characters and superfluous blanks.
 
     Args:
-        text: the turn as written.
         role: what to call it in a message, for example "turn 2 of the context".
-
-    Raises:
-        ValueError: it has nothing but blanks, or an invalid character.
     """
     text = " ".join(_CONTROL.sub(" ", text).split())
     if not text:
@@ -53,21 +49,13 @@ def clean_turn(text: str, role: str) -> str:
 
 
 def check_characters(text: str, role: str) -> None:
-    """Check that a text can be written as UTF-8.
-
-    Raises:
-        ValueError: it has half of a surrogate pair, as JSON can spell and a misread terminal produces.
-    """
+    """Check that a text can be written as UTF-8."""
     if any("\ud800" <= character <= "\udfff" for character in text):
         raise ValueError(f"{role} has half of a surrogate pair; write the whole character")
 
 
 def check_alternation(context: Sequence[str]) -> None:
-    """Check that the speaker begins and ends the context.
-
-    Raises:
-        ValueError: the number of turns is even, so that the speaker would answer himself.
-    """
+    """Check that the speaker begins and ends the context."""
     if len(context) % 2 == 0:
         raise ValueError(
             f"the context has {len(context)} turns, so speaker and listener do not alternate; the speaker "
@@ -76,11 +64,7 @@ def check_alternation(context: Sequence[str]) -> None:
 
 
 def known_emotion(label: str, emotions: Sequence[str]) -> str:
-    """Return the label as the emotions of a language spell it.
-
-    Raises:
-        ValueError: the label is unknown; the message suggests the nearest.
-    """
+    """Return the label as the emotions of a language spell it."""
     try:
         return emotions[emotion_id(label, emotions)]
     except UserError as error:
@@ -88,11 +72,7 @@ def known_emotion(label: str, emotions: Sequence[str]) -> str:
 
 
 def checked_texts(texts: Sequence[Any]) -> Sequence[str]:
-    """Return the texts themselves.
-
-    Raises:
-        UserError: one is no text, such as the NaN or None of a table's empty cell; its place is named.
-    """
+    """Return the texts themselves."""
     for number, text in enumerate(texts, start=1):
         if not isinstance(text, str):
             raise UserError(f"input {number} is {text!r}, and must be a text; leave empty ones out")
@@ -100,15 +80,7 @@ def checked_texts(texts: Sequence[Any]) -> Sequence[str]:
 
 
 def checked_context(context: Sequence[str], number: int = 1) -> list[str]:
-    """Return the turns of a conversation, cleaned.
-
-    Args:
-        context: the conversation.
-        number: its place among those that were given, from 1, for messages.
-
-    Raises:
-        UserError: it is no list, there is no turn, one is no text or empty, or speaker and listener do not alternate.
-    """
+    """Return the turns of a conversation, cleaned."""
     if isinstance(context, str):
         raise UserError(f"a conversation is a list of turns, e.g. [{context[:20]!r}]; this is one text")
     if not isinstance(context, Sequence):
@@ -135,9 +107,6 @@ def parse_context(text: str) -> list[str]:
     Args:
         text: a single turn, or a conversation as `{"context": [turn, …]}`; other keys, such as those of a
             dialogue example, are ignored.
-
-    Raises:
-        UserError: it is meant as a conversation, but the JSON is malformed or `context` is not a list of strings.
     """
     if not _CONVERSATION.match(text):
         return [text]
@@ -157,10 +126,6 @@ def in_words(turn: str, language: str) -> str:
     """Return a sentence for a turn that has emoji and no word; any other turn as it is.
 
     The sentence is that of the commonest emoji in `texts/emoji.tsv`: 😭😭😭 is "I am so sad today."
-
-    Args:
-        turn: cleaned.
-        language: `en` or `zh`.
     """
     if _WORD.search(turn):
         return turn

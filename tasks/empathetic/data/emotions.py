@@ -20,40 +20,15 @@ from paddle_dialog.text.vocabulary import Vocabulary
 _PACKAGE, _DISTRIBUTION, _DATA_FILE = "nrclex", "NRCLex", "nrc_en.json"
 
 # Alphabetical; the position is the class id stored in trained weights, so this order must never change.
-_IN_CHINESE: dict[str, str] = {
-    "afraid": "害怕",
-    "angry": "生气",
-    "annoyed": "恼火",
-    "anticipating": "盼望",
-    "anxious": "焦虑",
-    "apprehensive": "忐忑",
-    "ashamed": "羞愧",
-    "caring": "关怀",
-    "confident": "自信",
-    "content": "满足",
-    "devastated": "悲痛欲绝",
-    "disappointed": "失望",
-    "disgusted": "厌恶",
-    "embarrassed": "尴尬",
-    "excited": "兴奋",
-    "faithful": "忠诚",
-    "furious": "愤怒",
-    "grateful": "感激",
-    "guilty": "内疚",
-    "hopeful": "充满希望",
-    "impressed": "钦佩",
-    "jealous": "嫉妒",
-    "joyful": "喜悦",
-    "lonely": "孤独",
-    "nostalgic": "怀旧",
-    "prepared": "有准备",
-    "proud": "自豪",
-    "sad": "悲伤",
-    "sentimental": "感伤",
-    "surprised": "惊讶",
-    "terrified": "恐惧",
-    "trusting": "信任",
-}
+_NAMES = """
+afraid=害怕 angry=生气 annoyed=恼火 anticipating=盼望 anxious=焦虑 apprehensive=忐忑
+ashamed=羞愧 caring=关怀 confident=自信 content=满足 devastated=悲痛欲绝 disappointed=失望
+disgusted=厌恶 embarrassed=尴尬 excited=兴奋 faithful=忠诚 furious=愤怒 grateful=感激
+guilty=内疚 hopeful=充满希望 impressed=钦佩 jealous=嫉妒 joyful=喜悦 lonely=孤独
+nostalgic=怀旧 prepared=有准备 proud=自豪 sad=悲伤 sentimental=感伤 surprised=惊讶
+terrified=恐惧 trusting=信任
+"""
+_IN_CHINESE: dict[str, str] = dict(pair.split("=") for pair in _NAMES.split())
 EMOTIONS: tuple[str, ...] = tuple(_IN_CHINESE)
 
 # name: (in Chinese, the labels of CPED in this group); the same holds for this order.
@@ -87,12 +62,6 @@ def emotion_id(label: str, emotions: Sequence[str] = EMOTIONS) -> int:
     Args:
         label: one of `emotions`; case and outer blanks do not matter. Of the Chinese emotions the Chinese name or a
             label of CPED will do.
-
-    Returns:
-        The id, from 0.
-
-    Raises:
-        UserError: the label is unknown; the message names the one nearest in spelling.
     """
     name = label.strip().lower()
     if name not in emotions and emotions == CHINESE_EMOTIONS:
@@ -125,9 +94,6 @@ class EmotionLexicon:
             source: `nrc` (the lexicon inside the installed PyPI package NRCLex, read without importing it), a
                 `.json` file `{"word": [category, …], …}`, of which words without a category are left out, or
                 a text file of one word a line; both UTF-8, `.xz` and `.gz` allowed.
-
-        Raises:
-            UserError: the package is not installed, or the file cannot be read or has no word.
         """
         path = _nrc_path() if source == "nrc" else Path(source)
         suffixes = [suffix.lower() for suffix in path.suffixes[-2:]]
@@ -148,14 +114,7 @@ class EmotionLexicon:
 
     @classmethod
     def from_marks(cls, marks: bytes, vocabulary: Vocabulary, where: str) -> EmotionLexicon:
-        """Make a lexicon of the words that the marks of a vocabulary's tokens name.
-
-        Args:
-            marks: what `to_marks` made.
-
-        Raises:
-            UserError: the marks are malformed, or their number differs.
-        """
+        """Make a lexicon of the words that the marks of a vocabulary's tokens name."""
         lines = marks.split(b"\n")
         if lines.pop() or set(lines) - {b"0", b"1"} or len(lines) != len(vocabulary):
             raise UserError(

@@ -1,26 +1,37 @@
-"""Encoding of dialogues: words, roles, hints and hashed n-grams of each position of a context."""
+"""The vocabulary, and dialogues as ids: words, roles, hints and hashed n-grams of each position of a context.
+
+The embedding of a role, a hint or an emotion is added to a word's or replaces it, so each is a row of the one table,
+and no model needs further tables.
+"""
 
 from __future__ import annotations
 
 import zlib
-from collections.abc import Callable, Collection, Sequence
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
 from paddle_dialog.config.models import PretrainedConfig
-from paddle_dialog.tasks.empathetic.config import EmpatheticConfig
-from paddle_dialog.tasks.empathetic.data.emotions import EmotionLexicon
+from paddle_dialog.errors import UserError
+from paddle_dialog.models.pretrained_base import base_folder, load_tokenizer
+from paddle_dialog.tasks.empathetic.config import EmpatheticConfig, EmpatheticDataConfig
+from paddle_dialog.tasks.empathetic.data.dialogue import Dialogue
+from paddle_dialog.tasks.empathetic.data.emotions import EMOTIONS, EMOTIONS_OF, EmotionLexicon
 from paddle_dialog.tasks.empathetic.data.language import ENGLISH, Language, make_language
-from paddle_dialog.tasks.empathetic.data.vocabulary import (
-    CLS_ID,
-    HINT_ID,
-    LISTENER_ID,
-    SPEAKER_ID,
-    TURN_MARKS,
+from paddle_dialog.text.vocabulary import SPECIAL_TOKENS, Vocabulary
+
+T = TypeVar("T")
+
+VOCABULARY = "text"  # name of the one vocabulary of context and reply
+_MARKS = ("<cls>", "<speaker>", "<listener>", "<hint>")
+# The first ids follow the special tokens; the roles of a history map to 0, SPEAKER_ID and LISTENER_ID.
+CLS_ID, SPEAKER_ID, LISTENER_ID, HINT_ID, FIRST_EMOTION_ID = range(
+    len(SPECIAL_TOKENS), len(SPECIAL_TOKENS) + 5
 )
-from paddle_dialog.text.vocabulary import Vocabulary
+TURN_MARKS = _MARKS[1:3]  # before the speaker's turns and the listener's where turns are marked
 
 CHARACTER_SIZES = (3, 4, 5)
 MOST_CHARACTER_NGRAMS = 16
@@ -34,6 +45,96 @@ NO_EMOTION = -1  # label of an example that is not annotated, and condition wher
 NO_ROLE, SPEAKER, LISTENER = 0, 1, 2
 _ROLE_IDS = np.zeros(3, dtype=np.int64)
 _ROLE_IDS[[NO_ROLE, SPEAKER, LISTENER]] = 0, SPEAKER_ID, LISTENER_ID
+
+
+def reserved_entries(emotions: Sequence[str] = EMOTIONS) -> tuple[str, ...]:
+    """Return the entries that follow the special tokens, for the emotions of a language."""
+    return (*_MARKS, *(f"<{emotion}>" for emotion in emotions))
+
+
+def smallest_vocabulary(emotions: Sequence[str] = EMOTIONS) -> int:
+    """Return the size of a vocabulary without a word."""
+    return FIRST_EMOTION_ID + len(emotions)
+
+
+def not_words(emotions: Sequence[str] = EMOTIONS) -> list[int]:
+    """Return the ids that are never part of a reply."""
+    reserved = range(len(SPECIAL_TOKENS), smallest_vocabulary(emotions))
+    return [Vocabulary.pad_id, Vocabulary.unk_id, Vocabulary.bos_id, *reserved]
+
+
+def count_words(dialogues: Iterable[tuple[Sequence[Sequence[str]], Sequence[str]]]) -> Counter[str]:
+    """Count each word; `dialogues` are as for `turns_once`, each turn as tokens."""
+    counts: Counter[str] = Counter()
+    for turn in turns_once(dialogues):
+        counts.update(turn)
+    return counts
+
+
+def turns_once(dialogues: Iterable[tuple[Sequence[T], T]]) -> Iterator[T]:
+    """Iterate over every turn of examples once: each example of a conversation repeats the turns before it."""
+    before: list[T] = []
+    for context, target in dialogues:
+        turns = [*context, target]
+        known = len(before) if turns[: len(before)] == before else 0
+        yield from turns[known:]
+        before = turns
+
+
+def build_vocabulary(
+    counts: Counter[str], min_count: int, max_size: int | None, emotions: Sequence[str] = EMOTIONS
+) -> Vocabulary:
+    """Build the vocabulary from the words counted in the training text, for the emotions of a language."""
+    smallest = smallest_vocabulary(emotions)
+    if max_size is not None and max_size <= smallest:
+        raise UserError(
+            f"data.max_vocabulary: is {max_size}, and {smallest} entries are reserved for roles and "
+            "emotions; give more"
+        )
+    return Vocabulary.build(counts, min_count, max_size, reserved_entries(emotions))
+
+
+def check_vocabulary(vocabulary: Vocabulary, where: str, emotions: Sequence[str] = EMOTIONS) -> Vocabulary:
+    """Return the vocabulary itself if the reserved entries are in their places."""
+    reserved = reserved_entries(emotions)
+    if vocabulary.tokens[len(SPECIAL_TOKENS) : smallest_vocabulary(emotions)] != reserved:
+        raise UserError(
+            f"{where}: is not a vocabulary of this task: {reserved[0]} … {reserved[-1]} must follow the special "
+            "tokens; take the text.vocabulary.txt of an empathetic bundle"
+        )
+    return vocabulary
+
+
+def chosen_vocabulary(
+    settings: EmpatheticDataConfig, counts: Counter[str], language: Language, known: Vocabulary | None
+) -> Vocabulary:
+    """Return `known`, that of existing weights, else that of the file that the config names, or one of the counts."""
+    file, emotions = settings.vocabulary, language.emotions
+    if known is not None:
+        vocabulary = known
+    elif file is not None:
+        vocabulary = check_vocabulary(Vocabulary.load(file), file, emotions)
+    else:
+        vocabulary = build_vocabulary(counts, settings.min_count, settings.max_vocabulary, emotions)
+    vocabulary.check_coverage(counts, settings, known is not None)
+    return vocabulary
+
+
+def count_words_of_dialogues(dialogues: Sequence[Dialogue], language: Language) -> Counter[str]:
+    """Count the words of dialogues, those of a turn once."""
+    tokens_of = language.tokens_of
+    return count_words(([*map(tokens_of, d.context)], tokens_of(d.target)) for d in dialogues)
+
+
+def pretrained_vocabulary(config: EmpatheticConfig) -> Vocabulary:
+    """Return the entries that the task reserves, and the tokens of a recipe's pre-trained model that are text."""
+    assert isinstance(config.model, PretrainedConfig)
+    tokenizer = load_tokenizer(base_folder(config.model))
+    reserved = [*SPECIAL_TOKENS, *reserved_entries(EMOTIONS_OF[config.language])]
+    never = {"", *reserved, *tokenizer.all_special_tokens}
+    tokens = tokenizer.convert_ids_to_tokens(range(len(tokenizer)))
+    kept = [token for token in tokens if token not in never and token is not None]
+    return Vocabulary([*reserved, *(token for token in kept if "\n" not in token and "\r" not in token)])
 
 
 class Source(NamedTuple):
@@ -72,7 +173,6 @@ class DialogueEncoder:
     """Numbers the words it meets, inside and outside the vocabulary, and packs contexts.
 
     Args:
-        config: what the network reads, and how long a context may be.
         lexicon: words that are hints if they are in the vocabulary; None marks none.
     """
 
@@ -117,7 +217,10 @@ class DialogueEncoder:
 
     def context(self, turns: Sequence[str]) -> EncodedContext:
         """Encode turns, oldest first, cut to the newest that the model reads."""
-        history = flatten(self._marked([self.language.tokens_of(turn) for turn in turns]), self._max_length)
+        tokens: list[Sequence[str]] = [self.language.tokens_of(turn) for turn in turns]
+        if self._marks:
+            tokens = [[TURN_MARKS[position % 2], *turn] for position, turn in enumerate(tokens)]
+        history = flatten(tokens, self._max_length)
         roles = np.array(history.roles, dtype=np.int8)
         first = int(np.argmax(roles != SPEAKER)) if (roles != SPEAKER).any() else len(roles)
         return EncodedContext(self.numbers(history.tokens), roles, 0 if history.dropped_tokens else first)
@@ -125,15 +228,11 @@ class DialogueEncoder:
     def pack(
         self, context: EncodedContext, emotion: int | None = None, unknown: Collection[int] = ()
     ) -> Packed:
-        """Pack a context.
+        """Pack a context; return the extended ids of its unknown words by their numbers, too.
 
         Args:
-            context: of this encoder.
             emotion: class id to give to the network, or None.
             unknown: words to be treated as outside the vocabulary.
-
-        Returns:
-            The source, and the extended ids of its words outside the vocabulary by their numbers.
         """
         words = context.words  # [n]
         ids = self._ids(words, unknown)  # [n]
@@ -174,12 +273,6 @@ class DialogueEncoder:
         following[following == Vocabulary.unk_id] = 0
         following[:start] = 0
         return np.append(0, following)
-
-    def _marked(self, turns: Sequence[Sequence[str]]) -> Sequence[Sequence[str]]:
-        """Return the turns, each with a mark before it if the model has marks."""
-        if not self._marks:
-            return turns
-        return [[TURN_MARKS[position % 2], *turn] for position, turn in enumerate(turns)]
 
     def target(
         self, words: np.ndarray, extended: dict[int, int], unknown: Collection[int] = ()
@@ -232,9 +325,6 @@ def make_encoder(
     Args:
         marks: which of its words are hints, from a bundle; None loads the config's lexicon.
         language: of the conversations; None where it is English, which needs no file of a bundle.
-
-    Raises:
-        UserError: the marks are faulty, or the lexicon cannot be read.
     """
     lexicon = None
     if config.emotion.hints and marks is None:
@@ -264,12 +354,11 @@ def _padded(parts: Sequence[np.ndarray], length: int) -> np.ndarray:
     return batch
 
 
-@dataclass(frozen=True, slots=True)
-class History:
+class History(NamedTuple):
     """A flattened context."""
 
     tokens: list[str]  # tokens of all kept turns, oldest first
-    roles: list[int]  # SPEAKER or LISTENER for each token; same length as `tokens`
+    roles: list[int]  # SPEAKER or LISTENER for each token
     dropped_tokens: int  # tokens left out
 
 
@@ -280,11 +369,7 @@ def flatten(turns: Sequence[Sequence[str]], max_tokens: int | None = None) -> Hi
     turns are dropped.
 
     Args:
-        turns: tokens of each turn, oldest first; the speaker has the first.
         max_tokens: how many tokens may stay, at least 1; None keeps all.
-
-    Raises:
-        ValueError: `max_tokens` is below 1.
     """
     if max_tokens is not None and max_tokens < 1:
         raise ValueError(f"max_tokens is {max_tokens}, but at least one token must stay")
@@ -325,7 +410,7 @@ def character_ngrams(word: str, buckets: int) -> np.ndarray:
 
 
 def word_features(hashes: np.ndarray, roles: np.ndarray, first_turn: int, buckets: int) -> np.ndarray:
-    """Return the buckets of each word, of the pair it ends, and again of the words of the first turn.
+    """Return the buckets of each word, of the pair it ends, and of a first turn's words again: [n, WORD_FEATURES].
 
     The same word is a different feature for speaker and listener; no pair crosses two turns.
 
@@ -334,9 +419,6 @@ def word_features(hashes: np.ndarray, roles: np.ndarray, first_turn: int, bucket
         roles: of each word [n].
         first_turn: how many words the conversation's first turn has here.
         buckets: as for `character_ngrams`.
-
-    Returns:
-        int64 [n, WORD_FEATURES].
     """
     roles = roles.astype(np.int64)
     before = np.zeros_like(hashes)  # [n]

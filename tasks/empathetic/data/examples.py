@@ -18,11 +18,15 @@ from paddle_dialog.tasks.empathetic.data.dialogue import Dialogue
 from paddle_dialog.tasks.empathetic.data.emotions import emotion_id
 from paddle_dialog.tasks.empathetic.data.encoding import (
     NO_EMOTION,
+    VOCABULARY,
     DialogueEncoder,
     EncodedContext,
     Source,
+    chosen_vocabulary,
+    count_words_of_dialogues,
     make_encoder,
     pad_sources,
+    pretrained_vocabulary,
 )
 from paddle_dialog.tasks.empathetic.data.language import (
     PIECES,
@@ -33,12 +37,6 @@ from paddle_dialog.tasks.empathetic.data.language import (
     sample_of_turns,
 )
 from paddle_dialog.tasks.empathetic.data.sources import read_conversations, read_dialogues, read_turns
-from paddle_dialog.tasks.empathetic.data.vocabulary import (
-    VOCABULARY,
-    chosen_vocabulary,
-    count_words_of_dialogues,
-    pretrained_vocabulary,
-)
 from paddle_dialog.text.vocabulary import Vocabulary
 
 logger = logging.getLogger("paddle_dialog")
@@ -72,9 +70,6 @@ class DialogueDataset(io.Dataset):
         counts: occurrences in the training text, for training data only: some of the words seen once are shown as
             unknown, different ones in each epoch.
         encoder: a fresh one of a model whose bundle brings its hints; made by default.
-
-    Attributes:
-        cut_targets: replies that were too long.
     """
 
     def __init__(

@@ -11,8 +11,8 @@ from __future__ import annotations
 import io
 import re
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
-from functools import lru_cache
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -21,8 +21,7 @@ from paddle_dialog.errors import UserError
 from paddle_dialog.models.pretrained_base import base_folder, load_tokenizer
 from paddle_dialog.tasks.empathetic.config import EmpatheticConfig
 from paddle_dialog.tasks.empathetic.data.emotions import CHINESE_EMOTIONS, EMOTIONS, EMOTIONS_OF
-from paddle_dialog.text.language import LanguageName
-from paddle_dialog.text.simplified import simplified
+from paddle_dialog.text.characters import LanguageName, simplified
 
 PIECES = "pieces.model"  # the file in a bundle
 MOST_TURNS = 40_000  # of the training text that the pieces are learned from
@@ -34,30 +33,14 @@ Tokens = Sequence[str]
 
 # Replaced wherever they occur, even inside a longer word ("spirit's" gives "spirit is"), as in the published data.
 # Contractions that are missing here ("i'll", "haven't", "he's") are left to Treebank.
-CONTRACTIONS: dict[str, str] = {
-    "i'm": "i am",
-    "i've": "i have",
-    "i'd": "i would",
-    "you're": "you are",
-    "you'd": "you would",
-    "you'll": "you will",
-    "it's": "it is",
-    "we've": "we have",
-    "they're": "they are",
-    "that's": "that is",
-    "what's": "what is",
-    "there's": "there is",
-    "there're": "there are",
-    "isn't": "is not",
-    "aren't": "are not",
-    "wasn't": "was not",
-    "weren't": "were not",
-    "don't": "do not",
-    "doesn't": "does not",
-    "didn't": "did not",
-    "couldn't": "could not",
-    "can't": "cannot",
-    "won't": "will not",
+_CONTRACTIONS = """
+i'm=i_am i've=i_have i'd=i_would you're=you_are you'd=you_would you'll=you_will it's=it_is
+we've=we_have they're=they_are that's=that_is what's=what_is there's=there_is there're=there_are
+isn't=is_not aren't=are_not wasn't=was_not weren't=were_not don't=do_not doesn't=does_not
+didn't=did_not couldn't=could_not can't=cannot won't=will_not
+"""
+CONTRACTIONS = {
+    short: full.replace("_", " ") for short, full in (pair.split("=") for pair in _CONTRACTIONS.split())
 }
 # Words whose period does not end a sentence; the first line is what the published training files show.
 ABBREVIATIONS: frozenset[str] = frozenset(
@@ -163,14 +146,11 @@ def _split_word(word: str) -> list[str]:
 
 
 def detokenise(tokens: Iterable[str]) -> str:
-    """Turn reply tokens into readable text.
+    """Turn reply tokens into one line of readable text.
 
     Punctuation and clitics join their word, split words join again ("can not" gives "cannot"), sentences
     start with a capital letter and "i" becomes "I". It is for reading: `tokenise` need not give the same
     tokens back.
-
-    Returns:
-        One line of text; empty for no tokens.
     """
     text = ""
     previous = ""
@@ -217,23 +197,11 @@ class Language:
     stock_phrase: tuple[str, ...]  # the units of what listeners say too often
     # How many units begin a reply alike, for `common_openings`; 0 where that is not reported.
     opening: int = 0
-    # `tokenise` with a memory, which `forget` empties.
-    tokens_of: Callable[[str], tuple[str, ...]] = field(init=False)
-    _memory: Any = field(init=False)  # the same, as functools knows it
 
-    def __post_init__(self) -> None:
-        split = self.tokenise
-        remembering = lru_cache(maxsize=REMEMBERED_TURNS)(lambda turn: tuple(split(turn)))
-        object.__setattr__(self, "tokens_of", remembering)
-        object.__setattr__(self, "_memory", remembering)
-
-    def remembered(self) -> int:
-        """Return how many turns `tokens_of` remembers."""
-        return int(self._memory.cache_info().currsize)
-
-    def forget(self) -> None:
-        """Empty its memory, which a server must not keep for every user."""
-        self._memory.cache_clear()
+    @cached_property
+    def tokens_of(self) -> Any:
+        """`tokenise` with a memory, as `functools` makes it."""
+        return lru_cache(maxsize=REMEMBERED_TURNS)(lambda turn: tuple(self.tokenise(turn)))
 
 
 ENGLISH = Language(
@@ -242,14 +210,7 @@ ENGLISH = Language(
 
 
 def make_language(name: LanguageName, pieces: bytes | None) -> Language:
-    """Return the language of a setting.
-
-    Args:
-        pieces: the model of the pieces of Chinese; None for English.
-
-    Raises:
-        UserError: the pieces are missing or faulty, or the package that reads them is.
-    """
+    """Return the language of a setting."""
     if name == "en":
         return ENGLISH
     if pieces is None:
@@ -266,18 +227,7 @@ def make_language(name: LanguageName, pieces: bytes | None) -> Language:
 
 
 def learn_pieces(turns: Iterable[str], size: int) -> bytes:
-    """Learn pieces from text.
-
-    Args:
-        turns: the text.
-        size: how many pieces; fewer where the text has not so many.
-
-    Returns:
-        The content of a SentencePiece model, a function of text and size.
-
-    Raises:
-        UserError: the package is missing, or the text is too short.
-    """
+    """Learn pieces from text; return the content of a SentencePiece model, a function of text and size."""
     model = io.BytesIO()
     try:
         _sentencepiece().SentencePieceTrainer.train(
@@ -306,11 +256,7 @@ def learn_pieces(turns: Iterable[str], size: int) -> bytes:
 
 
 def read_pieces(path: str) -> bytes:
-    """Return the content of a file of pieces.
-
-    Raises:
-        UserError: it cannot be read.
-    """
+    """Return the content of a file of pieces."""
     try:
         return Path(path).read_bytes()
     except OSError as error:
@@ -328,9 +274,6 @@ def piece_splitter(model: bytes) -> Callable[[str], Sequence[str]]:
     """Return the function from a text to its pieces, characters that the model does not know among them.
 
     Traditional characters are read as simplified ones, and half-width signs as full-width ones.
-
-    Raises:
-        UserError: the package is missing, or the content is no such model.
     """
     processor = _sentencepiece().SentencePieceProcessor()
     try:
@@ -361,11 +304,7 @@ def _sentencepiece() -> Any:
 
 
 def language_of_model(config: EmpatheticConfig, pieces: bytes | None) -> Language:
-    """Return the language of a recipe's models: a pre-trained model's own tokens, else words or pieces.
-
-    Args:
-        pieces: the model of the pieces of Chinese, see `make_language`.
-    """
+    """Return the language of a recipe's models: a pre-trained model's own tokens, else words or pieces."""
     if not isinstance(config.model, PretrainedConfig):
         return make_language(config.language, pieces)
     return _pretrained_language(load_tokenizer(base_folder(config.model)), config.language)

@@ -19,11 +19,13 @@ from paddle_dialog.tasks.empathetic.config import EmpatheticConfig
 from paddle_dialog.tasks.empathetic.data.emotions import EMOTIONS_OF
 from paddle_dialog.tasks.empathetic.data.encoding import (
     CONFIDENCE_FLOOR,
+    FIRST_EMOTION_ID,
+    LISTENER_ID,
     NO_EMOTION,
     Source,
     column_weights,
+    smallest_vocabulary,
 )
-from paddle_dialog.tasks.empathetic.data.vocabulary import FIRST_EMOTION_ID, LISTENER_ID, smallest_vocabulary
 from paddle_dialog.tasks.empathetic.network.loss import Outputs
 from paddle_dialog.tasks.empathetic.network.numpy_emo_prepend import mean_and_last
 from paddle_dialog.text.vocabulary import Vocabulary
@@ -63,6 +65,7 @@ class EmoPrepend(PointerSeq2Seq):
         assert not isinstance(model, PretrainedConfig)
         super().__init__(model, vocab_size, config.generator.pointer, config.generator.temperature)
         self._emotions = len(EMOTIONS_OF[config.language])
+        self._likeliest = config.emotion.prepend_form == "argmax"
         # One stack reads context and reply, so the reply's words are marked with their role, as the context's are.
         self._reply_role = isinstance(model, CausalTransformerConfig)
         self.emotion_head = EmotionHead(
@@ -86,11 +89,12 @@ class EmoPrepend(PointerSeq2Seq):
         source_lengths: Tensor,
         target: Tensor,
         next_words: Tensor | None = None,
+        label: Tensor | None = None,
     ) -> Outputs:
         """Score every next word, given the true ones before it; arguments as the fields of `DialogueBatch`."""
         read = self._read(Source(words, roles, hints, ngrams, condition), source_lengths)
         hidden, attention = self._decode(read, target)
-        logits, gate = self.generator(self.dropout(hidden))
+        logits, gate = self.generator(self.dropout(hidden), label)
         parts = {}
         if gate is not None:
             parts = {"gate": gate, "attention": attention, "copy_ids": words}
@@ -136,11 +140,14 @@ class EmoPrepend(PointerSeq2Seq):
         """Return logits [K, V] and ids [K] of the K words to learn, given outputs [B, S, H] and ids [B, S]."""
         places = paddle.nonzero(following.flatten()).squeeze(-1)  # [K]
         chosen = paddle.gather(outputs.flatten(0, 1), places)  # [K, H]
-        return self.generator(self.dropout(chosen))[0], paddle.gather(following.flatten(), places)
+        label = paddle.gather(following.flatten(), places)  # [K]
+        return self.generator(self.dropout(chosen), label)[0], label
 
     def _prepended(self, logits: Tensor, condition: Tensor) -> Tensor:
-        """Embed the emotion as [B, E]: that of the condition [B], or the mean by the predicted probabilities."""
+        """Embed the emotion as [B, E]: that of the condition [B], or the predicted one."""
         weights = F.softmax(logits, axis=-1)  # [B, C]
+        if self._likeliest:
+            weights = F.one_hot(logits.argmax(axis=-1), self._emotions)
         is_known = (condition != NO_EMOTION).astype(weights.dtype).unsqueeze(-1)  # [B, 1]
         chosen = F.one_hot(paddle.clip(condition, min=0), self._emotions)  # [B, C]
         weights = is_known * chosen + (1.0 - is_known) * weights

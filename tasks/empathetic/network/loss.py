@@ -52,6 +52,7 @@ class EmpatheticLoss(nn.Layer):
         label_smoothing: ε, of `SequenceCrossEntropy`; with a pointer of `PointerCrossEntropy`.
         emotion_weight: λ.
         context_weight: weight of a context's word, if contexts are learned; one of the reply has 1.
+        sampled: as for `SequenceCrossEntropy`.
     """
 
     token_nll: Tensor
@@ -61,12 +62,14 @@ class EmpatheticLoss(nn.Layer):
         label_smoothing: float = 0.0,
         emotion_weight: float = 1.0,
         context_weight: float = 0.0,
+        sampled: bool = False,
     ) -> None:
         super().__init__()
         self.context_weight = context_weight
         self.emotion_weight = emotion_weight
-        self._generated = SequenceCrossEntropy(label_smoothing)
-        self._copied = PointerCrossEntropy(label_smoothing)
+        self.sampled = sampled
+        self._generated = SequenceCrossEntropy(label_smoothing, sampled)
+        self._copied = PointerCrossEntropy(label_smoothing, sampled)
 
     def forward(self, *parts: Tensor, emotion: Tensor, label: Tensor, mask: Tensor) -> Tensor:
         """Return the loss, a scalar.
@@ -83,6 +86,8 @@ class EmpatheticLoss(nn.Layer):
         self.token_nll = criterion.token_nll
         if is_given(outputs.context_logits):
             following = outputs.context_ids.unsqueeze(-1)  # [K, 1]
+            if self.sampled:
+                following = paddle.zeros_like(following)
             nll = F.cross_entropy(outputs.context_logits, following, reduction="none")  # [K, 1]
             total = total + self.context_weight * nll.sum()
             tokens = tokens + self.context_weight * len(following)
@@ -92,7 +97,6 @@ class EmpatheticLoss(nn.Layer):
 def _emotion_loss(logits: Tensor, emotion: Tensor) -> Tensor:
     """Return mean cross-entropy of logits [B, C] over the annotated rows of `emotion` [B]."""
     annotated = (emotion != NO_EMOTION).astype(logits.dtype)  # [B]
-    nll = (
-        F.cross_entropy(logits, paddle.clip(emotion, min=0), reduction="none").squeeze(-1) * annotated
-    )  # [B]
+    # [B]
+    nll = F.cross_entropy(logits, paddle.clip(emotion, min=0), reduction="none").squeeze(-1) * annotated
     return mean_of(nll.sum(), annotated.sum())

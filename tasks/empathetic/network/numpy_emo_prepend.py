@@ -22,11 +22,12 @@ from paddle_dialog.tasks.empathetic.config import EmpatheticConfig
 from paddle_dialog.tasks.empathetic.data.emotions import EMOTIONS_OF
 from paddle_dialog.tasks.empathetic.data.encoding import (
     CONFIDENCE_FLOOR,
+    FIRST_EMOTION_ID,
+    LISTENER_ID,
     NO_EMOTION,
     Source,
     column_weights,
 )
-from paddle_dialog.tasks.empathetic.data.vocabulary import FIRST_EMOTION_ID, LISTENER_ID
 from paddle_dialog.text.vocabulary import Vocabulary
 
 
@@ -70,6 +71,7 @@ class NumpyEmoPrepend(NumpyPointerSeq2Seq):
         assert not isinstance(model, PretrainedConfig)
         super().__init__(model, vocab_size, weights, generator.pointer, generator.temperature)
         self._emotions = len(EMOTIONS_OF[config.language])
+        self._likeliest = config.emotion.prepend_form == "argmax"
         self._reply_role = None
         if isinstance(model, CausalTransformerConfig):
             self._reply_role = self._tables.source[LISTENER_ID] * self._tables.factor  # [D]
@@ -124,7 +126,9 @@ class NumpyEmoPrepend(NumpyPointerSeq2Seq):
         return self._replace_begin(embedded, tokens, begin, inputs)
 
     def _prepended(self, probabilities: np.ndarray, condition: np.ndarray) -> np.ndarray:
-        """Embed the emotion as [B, D]: that of the condition [B], or the mean by the predicted probabilities."""
+        """Embed the emotion as [B, D]: that of the condition [B], or the predicted one."""
+        if self._likeliest:
+            probabilities = np.eye(self._emotions, dtype=np.float32)[probabilities.argmax(axis=1)]
         given = np.eye(self._emotions, dtype=np.float32)[condition]  # [B, C]; any row for `NO_EMOTION`
         weights = np.where(condition[:, None] == NO_EMOTION, probabilities, given)
         table = self._tables.target[FIRST_EMOTION_ID : FIRST_EMOTION_ID + self._emotions]  # [C, D]

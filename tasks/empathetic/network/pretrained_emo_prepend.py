@@ -17,10 +17,11 @@ from paddle_dialog.models.pretrained import PretrainedLM, PretrainedState
 from paddle_dialog.models.pretrained_base import base_folder, load_tokenizer
 from paddle_dialog.tasks.empathetic.config import EmpatheticConfig
 from paddle_dialog.tasks.empathetic.data.emotions import EMOTIONS_OF
-from paddle_dialog.tasks.empathetic.data.encoding import NO_EMOTION, Source
-from paddle_dialog.tasks.empathetic.data.vocabulary import (
+from paddle_dialog.tasks.empathetic.data.encoding import (
     LISTENER_ID,
+    NO_EMOTION,
     SPEAKER_ID,
+    Source,
     pretrained_vocabulary,
     smallest_vocabulary,
 )
@@ -126,9 +127,8 @@ class PretrainedEmoPrepend(PretrainedLM):
         for start in range(0, len(hidden), ROWS):
             logits = self.all_logits(hidden[start : start + ROWS])  # [R, 1 + K, M]
             nodes, tokens = self._edges.unbind(1)  # [E] each
-            picked = paddle.index_select(
-                logits.flatten(1), nodes * logits.shape[2] + tokens, axis=1
-            )  # [R, E]
+            # [R, E]
+            picked = paddle.index_select(logits.flatten(1), nodes * logits.shape[2] + tokens, axis=1)
             totals = paddle.index_select(paddle.logsumexp(logits, axis=-1), nodes, axis=1)  # [R, E]
             scores.append(paddle.matmul(picked - totals, self._edges_of, transpose_y=True))
         return paddle.concat(scores)

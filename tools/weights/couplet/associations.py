@@ -23,8 +23,8 @@ from paddle_dialog.tasks.couplet.composing.scrolls import (
     STEPS,
     THEME_TABLE,
     Association,
-    ScrollChooser,
     all_scrolls,
+    choose_scrolls,
     words_of,
 )
 from paddle_dialog.tasks.couplet.couplets import Couplet, read_couplets
@@ -98,7 +98,7 @@ def grouped(table: Association, groups: Mapping[str, Sequence[str]]) -> Associat
 
 def measure(path: Path, first: int) -> None:
     """Print how often a known scroll is among the first ones that are chosen, and how often by chance."""
-    chooser, found, chance, total = ScrollChooser(), 0, 0.0, 0
+    found, chance, total = 0, 0.0, 0
     for number, line in read_lines(path):
         if line.startswith("#") or not line.strip():
             continue
@@ -108,7 +108,7 @@ def measure(path: Path, first: int) -> None:
                 f"{path}:{number}: a line must be 上联<TAB>下联<TAB>横批, several 横批 with / between"
             )
         known = columns[2].split("/")
-        chosen = [scroll.text for scroll in chooser.choose(columns[0], columns[1], first)]
+        chosen = [scroll.text for scroll in choose_scrolls(columns[0], columns[1], first)]
         right = any(scroll in known for scroll in chosen)
         total, found, chance = total + 1, found + right, chance + first * len(known) / len(all_scrolls())
         print(f"{'+' if right else '-'} {columns[0]} {columns[1]}  {columns[2]}: {' '.join(chosen)}")

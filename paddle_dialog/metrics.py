@@ -1,26 +1,30 @@
-"""Metrics of generated text: BLEU and chrF by sacrebleu, n-grams, perplexity."""
+"""Metrics: of generated text (BLEU and chrF by sacrebleu, n-grams), perplexity, and of classifiers."""
 
 from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from paddle_dialog.data.batching import LengthBucketSampler
+
+if TYPE_CHECKING:
+    from paddle import io, nn
+
+CALIBRATION_BINS = 15
 
 
 def corpus_bleu(hypotheses: Sequence[Sequence[str]], references: Sequence[Sequence[str]]) -> float:
-    """Return corpus BLEU-4 with one reference each (Papineni et al. 2002).
+    """Return corpus BLEU-4 in 0–100, with one reference each (Papineni et al. 2002).
 
     sacrebleu with its own defaults on our tokens: nrefs:1|case:mixed|eff:no|tok:none|smooth:exp.
 
     Args:
         hypotheses: token lists without blanks in a token; a string is a list of characters.
         references: as many token lists.
-
-    Returns:
-        The score on sacrebleu's scale, 0–100.
-
-    Raises:
-        ValueError: there is nothing to score, or the numbers differ.
     """
     from sacrebleu.metrics import BLEU
 
@@ -34,14 +38,7 @@ def corpus_bleu(hypotheses: Sequence[Sequence[str]], references: Sequence[Sequen
 
 
 def corpus_chrf(hypotheses: Sequence[str], references: Sequence[str]) -> float:
-    """Return corpus chrF2 with one reference each (Popović 2015): character n-grams up to 6, blanks left out.
-
-    Returns:
-        The score on sacrebleu's scale, 0–100.
-
-    Raises:
-        ValueError: there is nothing to score, or the numbers differ.
-    """
+    """Return corpus chrF2 in 0–100, one reference each (Popović 2015): character n-grams up to 6, blanks left out."""
     from sacrebleu.metrics import CHRF
 
     if not hypotheses or len(hypotheses) != len(references):
@@ -50,17 +47,11 @@ def corpus_chrf(hypotheses: Sequence[str], references: Sequence[str]) -> float:
 
 
 def distinct_n(sequences: Iterable[Sequence[str]], n: int) -> float:
-    """Return distinct n-grams / all n-grams of the whole set (Li et al. 2016, section 5.2).
+    """Return distinct n-grams / all n-grams of the whole set (Li et al. 2016, section 5.2); 0 without any n-gram.
 
     Args:
         sequences: token lists; a string is a list of characters. No n-gram crosses from one to the next.
         n: length of the n-grams, at least 1.
-
-    Returns:
-        The share in 0–1; 0 if no sequence is long enough for an n-gram.
-
-    Raises:
-        ValueError: `n` is below 1.
     """
     if n < 1:
         raise ValueError(f"n is {n}, but an n-gram has at least one token")
@@ -101,9 +92,6 @@ def token_perplexity(total_nll: float, tokens: int) -> float:
     Args:
         total_nll: sum of -log p over all real tokens, in nats.
         tokens: how many real tokens, end tokens included if their nll is.
-
-    Raises:
-        ValueError: there is no token.
     """
     if tokens <= 0:
         raise ValueError(f"perplexity needs at least one token, not {tokens}")
@@ -119,9 +107,6 @@ def perplexity_per_example(nll: Sequence[float], tokens: Sequence[int]) -> float
     Args:
         nll: sum of -log p over the tokens of each example, in nats.
         tokens: number of real tokens of each example.
-
-    Raises:
-        ValueError: there is no example, one has no token, or the lengths differ.
     """
     if not nll or any(count <= 0 for count in tokens):
         raise ValueError("perplexity needs at least one example and at least one token in each")
@@ -134,3 +119,75 @@ def _exp(mean: float) -> float:
         return math.exp(mean)
     except OverflowError:
         return math.inf
+
+
+class TokenLosses(NamedTuple):
+    """The losses of one batch."""
+
+    indices: list[int]  # of its examples [B]
+    nll: np.ndarray  # -log p of each target token, 0 where there is none, in nats, float64 [B, T]
+    batch: Any  # its arrays
+
+
+def token_losses(
+    network: nn.Layer,
+    criterion: nn.Layer,
+    dataset: io.Dataset,
+    lengths: np.ndarray,
+    collate: Callable[[list[Any]], Any],
+    batch_size: int,
+) -> Iterator[TokenLosses]:
+    """Compute the loss of every target token, batched by length.
+
+    Args:
+        criterion: its loss; keeps `token_nll` [B, T].
+        lengths: their sort keys [N] or [N, 2].
+    """
+    from paddle_dialog.data.training_data import as_tensors, run_criterion, run_network  # imports Paddle
+    from paddle_dialog.decoding.paddle_steps import evaluation_mode
+
+    with evaluation_mode(network):
+        for indices in LengthBucketSampler(lengths, batch_size, shuffle=False):
+            batch = collate([dataset[index] for index in indices])
+            tensors = as_tensors(batch)
+            run_criterion(criterion, run_network(network, tensors), tensors)
+            yield TokenLosses(indices, criterion.token_nll.numpy().astype(np.float64), batch)
+
+
+def confusion_matrix(predicted: np.ndarray, gold: np.ndarray, classes: int) -> np.ndarray:
+    """Count how often each class was taken for each other: int64 [K, K], true classes down.
+
+    Args:
+        predicted: classes [N].
+        gold: true classes [N].
+        classes: number K of them.
+    """
+    return np.bincount(gold * classes + predicted, minlength=classes**2).reshape(classes, classes)
+
+
+def f1_score(confusion: np.ndarray) -> float:
+    """Return the harmonic mean of precision and recall of class 1, 0 where neither has anything right."""
+    right = int(confusion[1, 1])
+    total = int(confusion[1].sum() + confusion[:, 1].sum())
+    return 2 * right / total if total else 0.0
+
+
+def calibration_error(probabilities: np.ndarray, gold: np.ndarray) -> float:
+    """Return how far the probability of the likeliest class is from the share of examples where it is right.
+
+    The expected calibration error of Guo et al. (2017), "On Calibration of Modern Neural Networks", equation 3: over
+    `CALIBRATION_BINS` bins of equal width, ((m - 1) / M, m / M], the mean of |accuracy - mean confidence| weighted by
+    the examples in each.
+
+    Args:
+        probabilities: of the classes of each example [N, K].
+        gold: true classes [N].
+    """
+    if len(gold) == 0 or len(probabilities) != len(gold):
+        raise ValueError(f"{len(probabilities)} examples have probabilities and {len(gold)} a class")
+    confidence = probabilities.max(axis=1)  # [N]
+    right = probabilities.argmax(axis=1) == gold  # [N]
+    bins = np.maximum(np.ceil(confidence * CALIBRATION_BINS).astype(int) - 1, 0)  # [N]
+    # [M], times the bin's size
+    gaps = np.bincount(bins, weights=right - confidence, minlength=CALIBRATION_BINS)
+    return float(np.abs(gaps).sum() / len(gold))
