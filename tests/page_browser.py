@@ -103,7 +103,7 @@ def opened(
     browser: Any,
     address: str,
     path: str = "/",
-    ready: str = "#models a",
+    ready: str = "#models:not([hidden])",
     prepare: Callable[[Any], None] = lambda page: None,
     **context: Any,
 ) -> Iterator[Any]:

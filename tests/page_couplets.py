@@ -52,7 +52,7 @@ def offer_all(page: Any) -> None:
     def models(route: Any) -> None:
         response = route.fetch()
         answer = response.json()
-        (card,) = answer["models"]
+        card = answer["models"][0]
         card["details"]["reverse"] = True
         card["further"] = {
             "/v1/compose": {"composes": True, "themes": ["茶"], "patterns": ["5", "7", "4+7"]},

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import re
 from pathlib import Path
 from typing import Any
@@ -24,25 +25,27 @@ def text_of(folder: Path, *suffixes: str) -> str:
     return "\n".join(file.read_text(encoding="utf-8") for file in files)
 
 
-def words_of(folder: Path) -> tuple[dict[str, list[str]], dict[str, list[str]]]:
-    """Return the words in Chinese and in English, each with what is filled in."""
-    chinese, english = (folder / "words.js").read_text(encoding="utf-8").split("\n  en: {")
-    found = [re.findall(r'^\s+(\w+): "(.*)",$', part, re.M) for part in (chinese, english)]
-    zh, en = ({key: sorted(re.findall(r"\{\w+\}", text)) for key, text in part} for part in found)
-    return zh, en
+def words_of(folder: Path) -> dict[str, tuple[str, str]]:
+    """Return the words in Chinese and in English."""
+    text = (folder / "words.js").read_text(encoding="utf-8")
+    found = re.findall(r'^  (\w+): \[\s*"(.*)",\s*"(.*?)",?\s*\],$', text, re.M)
+    assert len(found) == len(re.findall(r"^  \w+: \[", text, re.M)) > 3
+    return {name: (chinese, english) for name, chinese, english in found}
 
 
 @pytest.mark.parametrize("folder", [PAGE, *TABS], ids=lambda folder: folder.parent.name)
 def test_both_languages_have_all_words_and_no_other(folder: Path) -> None:
-    zh, en = words_of(folder)
-    assert len(zh) > 3 and zh == en
+    words = words_of(folder)
+    for pair in words.values():
+        chinese, english = (sorted(re.findall(r"\{\w+\}", text)) for text in pair)
+        assert chinese == english, pair
     users = [folder, *TABS] if folder == PAGE else [folder]
-    used = "tab banned_words first_final_tone" + "".join(
+    used = "tab title description banned_words first_final_tone" + "".join(
         text_of(user, ".html", ".js") for user in users
-    )  # the server names the latter
+    )  # the server names these
     # A choice's word is made of its name and its value: `ground_gold`.
-    unused = [key for key in zh if not re.search(rf"\b({key}|{key.partition('_')[2] or key})\b", used)]
-    assert unused == []
+    unused = [key for key in words if not re.search(rf"\b({key}|{key.partition('_')[2] or key})\b", used)]
+    assert [key for key in unused if not key.startswith("refused_")] == []
 
 
 @tabs
@@ -50,7 +53,51 @@ def test_every_word_that_a_tab_names_exists(folder: Path) -> None:
     named = re.findall(
         r'(?:data-(?:text|placeholder|label)=|\bword\(|\.tell\()"(\w+)"', text_of(folder, ".html", ".js")
     )
-    assert named and set(named) <= {*words_of(folder)[0], *words_of(PAGE)[0]}
+    assert named and set(named) <= {*words_of(folder), *words_of(PAGE)}
+
+
+def test_every_code_of_a_refusal_has_words_and_the_values_that_they_name() -> None:
+    """Each `UserError(sentence, "code", name=value)` of a task or of the server, and no other."""
+    found: dict[str, dict[str, set[str]]] = {}
+    for top in (ROOT / "paddle_dialog" / "serving", *(folder.parent for folder in TABS)):
+        home = found.setdefault(top.name, {})
+        for file in top.rglob("*.py"):
+            for call in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+                if isinstance(call, ast.Call):
+                    home.update(_coded(call))
+    shared = words_of(PAGE)
+    for folder in TABS:
+        own = {
+            name.removeprefix("refused_"): pair
+            for name, pair in words_of(folder).items()
+            if "refused_" in name
+        }
+        of_page = {code for code in found[folder.parent.name] if f"refused_{code}" in shared}
+        assert own.keys() == found[folder.parent.name].keys() - of_page
+        for code, (chinese, _) in own.items():
+            assert set(re.findall(r"\{(\w+)\}", chinese)) <= found[folder.parent.name][code], code
+    of_server = {code for codes in found.values() for code in codes if f"refused_{code}" in shared}
+    assert {f"refused_{code}" for code in of_server} == {
+        name for name in shared if name.startswith("refused_")
+    }
+
+
+def _coded(call: ast.Call) -> dict[str, set[str]]:
+    """Return the codes that a call gives to an error, each with the names of its values."""
+    name = getattr(call.func, "id", "")
+    place = {"UserError": 1, "NoResult": 1, "NoneFound": 1, "error_response": 3}.get(name)
+    if place is None or len(call.args) <= place:
+        return {}
+    code = call.args[place]
+    if isinstance(code, ast.JoinedStr):  # by language
+        head = next(part.value for part in code.values if isinstance(part, ast.Constant))
+        return {f"{head}{language}": set() for language in ("zh", "en")}
+    if not isinstance(code, ast.Constant):
+        return {}
+    values = {keyword.arg or "" for keyword in call.keywords}
+    if name == "error_response" and len(call.args) > place + 1:
+        values = {key.value for key in getattr(call.args[place + 1], "keys", [])}
+    return {code.value: values}
 
 
 @tabs
@@ -83,7 +130,8 @@ def test_it_answers_in_both_languages(browser: Any, tmp_path: Path) -> None:
     endpoint = echo(tmp_path)
     with serving(endpoint, load=lambda: [CARD]) as address, opened(browser, address) as page:
         assert page.get_by_role("tab").all_text_contents() == ["Echo"]
-        assert page.locator("#models span").text_content() == "Echo: cave, 7 parameters"
+        assert page.title() == "Echo · Paddle Dialog"
+        assert page.locator("#models li").text_content() == "Echo: cave, 7 parameters"
         status = page.locator("#echo-status")
         assert "Kaiti" in status.evaluate("at => getComputedStyle(at).fontFamily")
         call(page, "hello")

@@ -229,15 +229,20 @@ def test_a_poem_with_a_banned_word_is_not_sent(tmp_path):
 
 
 @needs_chromium
-def test_a_form_is_chosen_a_poem_is_written_and_another_one_asked_for(browser):
+def test_a_poem_is_written_kept_and_there_after_a_reload(browser):
     endpoint = PoemEndpoint(LimitsConfig())
 
     def load():
         predictor = toy()
         return [make_card(predictor, endpoint.path, endpoint.use(predictor, WordFilter()), None)]
 
-    with serving(endpoint, load=load) as address, opened(browser, address, locale="zh-CN") as page:
-        page.get_by_label("体裁").select_option("七绝")
+    phone = {"width": 390, "height": 800}
+    with (
+        serving(endpoint, load=load) as address,
+        opened(browser, address, locale="zh-CN", viewport=phone) as page,
+    ):
+        chosen = [page.get_by_label(label).input_value() for label in ("体裁", "给出的是")]
+        assert chosen == ["七绝", "title"]
         page.get_by_label("给出的是").select_option("acrostic")
         page.get_by_label("每句的第一个字").fill("山水日月")
         page.get_by_role("button", name="作诗", exact=True).click()
@@ -248,25 +253,31 @@ def test_a_form_is_chosen_a_poem_is_written_and_another_one_asked_for(browser):
         assert {len(line) for line in first} == {7}
         columns = [line.bounding_box() for line in lines.all()]
         assert [box["x"] for box in columns] == sorted((box["x"] for box in columns), reverse=True)
-        page.click("#poem-save")
-        page.locator("#keepsake-picture[src]").wait_for()
-        assert page.locator("#keepsake-picture").get_attribute("alt").startswith("山水日月\n")
-        page.click("#keepsake-close")
-        assert "七绝" in page.locator("#poem-kept").inner_text()
-        page.get_by_role("button", name="再写一首").click()
-        changed = "before => document.querySelector('#poem-lines').innerText !== before"
-        page.wait_for_function(changed, arg="\n".join(first))
-        page.get_by_label("体裁").select_option("any")
-        before = page.locator("#poem-lines").inner_text()
+        page.click("#poem-picture")
+        page.locator("#picture-image[src]").wait_for()
+        assert page.locator("#picture-image").get_attribute("alt").startswith("山水日月\n")
+        page.click("#picture-close")
+        assert "七绝" in page.locator("#poem-form-kept").inner_text()
+        page.click("#poem-like")
+        page.get_by_label("体裁").select_option("五律")
+        page.get_by_label("给出的是").select_option("begin")
         page.get_by_role("button", name="作诗", exact=True).click()
-        page.wait_for_function(changed, arg=before)
-        assert (
-            "七绝" in page.locator("#poem-kept").inner_text()
-        )  # the form of four lines, which the text asks for
+        page.wait_for_function("() => document.querySelectorAll('#poem-lines p').length === 8")
+        scroll, seal = (page.locator(f"#poem-lines{part}").bounding_box() for part in ("", " .poem-seal"))
+        assert scroll["x"] >= 0 and scroll["x"] + scroll["width"] <= 390 and seal["x"] > scroll["x"]
+        assert page.locator("#poem-lines").evaluate("at => at.scrollWidth - at.clientWidth") == 0
         shown = lines.all_inner_texts()
         page.reload()
         lines.first.wait_for()
         assert lines.all_inner_texts() == shown  # the address has it
+        with page.expect_request("**/v1/poem") as request:
+            page.get_by_role("button", name="再写一首").click()
+        asked = request.value.post_data_json
+        assert (asked["form"], asked["texts_are"], asked["text"]) == ("五律", "begin", "山水日月")
+        page.get_by_role("button", name="前一首").click()
+        assert lines.all_inner_texts() == shown  # it is not lost
+        page.locator(".kept-text").click()
+        assert lines.all_inner_texts() == first
         page.get_by_label("给出的是").select_option("acrostic")
         page.get_by_label("每句的第一个字").fill("鳥")  # the answer is in the script of the question
         page.get_by_role("button", name="作诗", exact=True).click()

@@ -216,7 +216,7 @@ def test_the_page_has_the_tabs_of_its_endpoints(tmp_path):
     endpoint = EchoEndpoint()
     with running(make_app(endpoint)) as client:
         bare = client.get("/").text
-    words = 'export const word = {\n  zh: {\n    tab: "回声",\n  },\n  en: {\n    tab: "Echo",\n  },\n};\n'
+    words = 'export const word = {\n  tab: ["回声", "Echo"],\n};\n'
     endpoint.page = tab(tmp_path, words=words, tab='<p data-text="tab"></p>')
     with running(make_app(endpoint)) as client:
         page = client.get("/").text

@@ -253,7 +253,8 @@ def test_the_tab_shows_translation_and_attention():
         assert page.locator("#translation-text").text_content() == texts[0]
         assert page.locator("#translation-others li").all_text_contents() == texts[1:]
         assert page.locator("#translation-read .glyph").all_text_contents() == list(TEXT)
-        page.locator("#translation-text .glyph").first.hover()
+        page.locator("#translation-text .glyph").last.focus()
+        page.keyboard.press("Home")
         row = answered.value.json()["attention"]["weights"][0]
         shades = page.locator("#translation-read .glyph").evaluate_all(
             "all => all.map(one => Number(one.style.getPropertyValue('--weight')))"

@@ -21,7 +21,7 @@ from paddle_dialog.errors import UserError
 from paddle_dialog.serving.batcher import Batcher, Busy
 from paddle_dialog.serving.config import ServeConfig
 from paddle_dialog.serving.decoders import Decode, decode_here
-from paddle_dialog.serving.endpoint import Endpoint, Job, NoResult, WordFilter
+from paddle_dialog.serving.endpoint import Endpoint, Job, WordFilter
 from paddle_dialog.serving.middleware import (
     CLIENT_LEFT,
     ErrorModel,
@@ -177,10 +177,10 @@ def _add_endpoint(
         try:
             is_banned = any(words.finds(text) for text in endpoint.texts(body))
             if is_banned and not endpoint.takes_any_words(body):
-                return error_response(422, BANNED)
+                return error_response(422, BANNED, None, "banned_given")
             record = await _answer(batcher, endpoint, endpoint.prepare(body), request, seconds)
-        except (UserError, NoResult) as error:
-            return error_response(422, str(error))
+        except UserError as error:
+            return error_response(422, str(error), None, error.code, error.values)
         except Busy as busy:
             return busy_response(str(busy), busy.retry_after)
         except asyncio.TimeoutError:  # not the built-in one in Python 3.10

@@ -85,7 +85,7 @@ def _spaced(text: str) -> str:
     return " ".join("".join(c for c in plain if unicodedata.category(c) != "Cf").split())
 
 
-class NoResult(Exception):
+class NoResult(UserError):
     """A valid request that has no answer; the message is sent to the client."""
 
 

@@ -46,11 +46,20 @@ class ErrorModel(BaseModel):
     """An error's JSON."""
 
     error: str = Field(description="One plain sentence: what is wrong, and what would be right.")
+    code: str | None = Field(None, description="Its name, where a page may say it in words of its own.")
+    values: dict[str, str | int] | None = Field(None, description="What those words need.")
 
 
-def error_response(status: int, sentence: str, headers: Mapping[str, str] | None = None) -> JSONResponse:
+def error_response(
+    status: int,
+    sentence: str,
+    headers: Mapping[str, str] | None = None,
+    code: str | None = None,
+    values: Mapping[str, str | int] | None = None,
+) -> JSONResponse:
     """Return an error as JSON."""
-    return JSONResponse({"error": sentence}, status, headers)
+    named = {} if code is None else {"code": code, "values": values or {}}
+    return JSONResponse({"error": sentence, **named}, status, headers)
 
 
 def busy_response(sentence: str, retry_after: int) -> JSONResponse:
@@ -75,7 +84,10 @@ def add_error_handlers(app: FastAPI) -> None:
             return error_response(400, "the body is not JSON in UTF-8")
         where = ".".join(str(part) for part in first["loc"][1:]) or "the body"
         what = str(first["msg"]).removeprefix("Value error, ")
-        return error_response(422, f"{where[:80]}: {what[:1].lower()}{what[1:]}")
+        sentence = f"{where[:80]}: {what[:1].lower()}{what[1:]}"
+        if first["type"] == "string_too_long":
+            return error_response(422, sentence, None, "text_long", {"limit": first["ctx"]["max_length"]})
+        return error_response(422, sentence)
 
 
 class RequestChecks:
@@ -142,7 +154,8 @@ class RequestChecks:
         return any([hmac.compare_digest(key, self._key) for key in sent])  # noqa: C419 - compares all, in equal time
 
     def _too_large(self) -> Response:
-        return error_response(413, f"the body is larger than {self._limits.body_bytes:,} bytes; send less")
+        sentence = f"the body is larger than {self._limits.body_bytes:,} bytes; send less"
+        return error_response(413, sentence, None, "body_large")
 
     async def _read(self, receive: Receive) -> bytes | None:
         """Read the body and stop where it is too large; None if the client left."""

@@ -20,13 +20,20 @@ from paddle_dialog.errors import UserError
 PAGE = Path(__file__).parent / "page"
 SIMPLIFIED = Path(__file__).parents[1] / "text" / "simplified.txt"  # which the page reads the other way
 TAB_FILES = ("tab.html", "tab.js", "words.js")
-_TYPES = {".png": "image/png", ".svg": "image/svg+xml", ".woff2": "font/woff2", ".json": "application/json"}
+_TYPES = {
+    ".png": "image/png",
+    ".svg": "image/svg+xml",
+    ".woff2": "font/woff2",
+    ".json": "application/json",
+    ".webmanifest": "application/manifest+json",
+}
 _FIRST_STYLES = ("style.css", "controls.css")  # which the others change
 _LATE_STYLE = "fonts.css"  # not waited for
 _YEAR, _WEEK = 365 * 86_400, 7 * 86_400
 _IMPORT = re.compile(r'^import \{([^}]*)\} from "(\.[^"]+)";$', re.M)
 _EXPORT = re.compile(r"^export (?=(?:async function|function|class|const) (\w+))", re.M)
 _MODULE_LINE = re.compile(r"^(?:import\b(?!\()|export\b).*", re.M)
+_WORD = re.compile(r'^  (\w+): \[\s*("(?:[^"\\]|\\.)*"),\s*("(?:[^"\\]|\\.)*"),?\s*\],$', re.M)
 _NAMED = re.compile(r'(data-text="(\w+)"[^<>]*>)(?=</)')
 
 
@@ -49,6 +56,7 @@ def add_page(app: FastAPI, tabs: Mapping[str, Path]) -> None:
         "styles": _add(app, "page/all.css", "text/css", _joined_text(styles)),
         "fonts": _add(app, "page/fonts.css", "text/css", (PAGE / _LATE_STYLE).read_bytes()),
         "characters": _add(app, "page/simplified.txt", "text/plain", SIMPLIFIED.read_bytes()),
+        "pinyin": _add(app, "page/pinyin.txt", "text/plain", (PAGE / "pinyin.txt").read_bytes()),
         "page": _add(app, "page/all.js", "text/javascript", joined_modules("page", PAGE).encode("utf-8")),
     }
     for address, folder in folders.items():
@@ -59,12 +67,14 @@ def add_page(app: FastAPI, tabs: Mapping[str, Path]) -> None:
             if file.suffix in _TYPES:
                 path = f"{address}/{file.relative_to(folder).as_posix()}"
                 _add(app, path, _TYPES[file.suffix], file.read_bytes(), _WEEK)
-    pages = {language: _html(language, tabs, addresses).encode("utf-8") for language in ("zh", "en")}
+    pages = {language: _html(language, tabs, addresses) for language in ("zh", "en")}
 
     async def send(request: Request) -> Response:
         is_chinese = request.headers.get("accept-language", "").lower().startswith("zh")
         headers = {"Vary": "Accept-Language"}
-        return _response(request, pages["zh" if is_chinese else "en"], "text/html", "no-cache", headers)
+        # A picture that others show with a link needs a whole address.
+        html = pages["zh" if is_chinese else "en"].replace("{base}", escape(str(request.base_url)))
+        return _response(request, html.encode("utf-8"), "text/html", "no-cache", headers)
 
     app.add_route("/", send, include_in_schema=False)
 
@@ -152,17 +162,17 @@ def _html(language: str, tabs: Mapping[str, Path], addresses: Mapping[str, str])
     parts = {"preloads": preloads, "tabs": buttons, "panels": panels}
     for place_name, found in parts.items():
         html = html.replace(f"<!-- {place_name} -->", "\n".join(found))
-    for what in ("styles", "fonts", "page", "characters"):
+    for what in ("title", "description"):
+        html = html.replace(f"{{{what}}}", escape(own[what]))
+    for what in ("styles", "fonts", "page", "characters", "pinyin"):
         html = html.replace(f"{{{what}}}", addresses[what])
     return html.replace('lang="en"', 'lang="zh-Hans"', 1) if language == "zh" else html
 
 
 def _words(folder: Path, language: str) -> dict[str, str]:
-    """Return the words of a folder in a language, as far as they are plain strings."""
-    text = (folder / "words.js").read_text(encoding="utf-8")
-    chinese, _, english = text.partition("\n  en: {")
-    found = re.findall(r'^\s+(\w+): ("(?:[^"\\]|\\.)*"),$', chinese if language == "zh" else english, re.M)
-    return {name: json.loads(quoted) for name, quoted in found}
+    """Return the words of a folder in a language."""
+    found = _WORD.findall((folder / "words.js").read_text(encoding="utf-8"))
+    return {name: json.loads(chinese if language == "zh" else english) for name, chinese, english in found}
 
 
 def _filled(html: str, words: Mapping[str, str]) -> str:
@@ -183,7 +193,7 @@ def _response(
     request: Request, content: bytes, kind: str, caching: str, headers: Mapping[str, str] | None = None
 ) -> Response:
     tag = f'W/"{hashlib.sha256(content).hexdigest()[:16]}"'
-    told = {"ETag": tag, "Cache-Control": caching, **(headers or {})}
+    sent = {"ETag": tag, "Cache-Control": caching, **(headers or {})}
     if tag in request.headers.get("if-none-match", ""):
-        return Response(status_code=304, headers=told)
-    return Response(content, media_type=kind, headers=told)
+        return Response(status_code=304, headers=sent)
+    return Response(content, media_type=kind, headers=sent)

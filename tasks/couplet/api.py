@@ -187,7 +187,8 @@ class CoupletEndpoint(Endpoint[CoupletRequest]):
         direction, answers = settings.direction, list[Record | NoResult]()
         for item, candidates in zip(items, found, strict=True):
             if not candidates:
-                answers.append(NoResult(ALL_BANNED.format(direction.written, direction.given)))
+                sentence = ALL_BANNED.format(direction.written, direction.given)
+                answers.append(NoResult(sentence, "banned_written"))
                 continue
             written = [candidate.as_dict() for candidate in candidates]
             for record in written:  # without a couplet of the corpus that has a banned word
@@ -269,7 +270,7 @@ class ComposeEndpoint(Endpoint[ComposeRequest]):
             try:
                 found = self.predictor.compose_checked(asked, settings, self.words.finds)
             except NoneFound as error:
-                answers.append(NoResult(str(error)))
+                answers.append(NoResult(str(error), error.code))
                 continue
             fit = [[scroll for scroll in one.scrolls if not self.words.finds(scroll)] for one in found]
             couplets = [

@@ -239,11 +239,18 @@ class CoupletPredictor(GenerationPredictor):
         if not line:
             raise UserError(f"the {name} is empty; give a line of Chinese characters, e.g. 晚风摇树树还挺")
         if not any(is_hanzi(character) for character in line):
-            raise UserError(f"'{text[:40]}' has no Chinese character; give a {name} such as 晚风摇树树还挺")
+            raise UserError(
+                f"'{text[:40]}' has no Chinese character; give a {name} such as 晚风摇树树还挺",
+                "line_not_chinese",
+                text=text[:40],
+            )
         if len(line) > limit:
             raise UserError(
                 f"the {name} '{line[:20]}…' has {len(line)} characters, and this model reads up to {limit}; "
-                "shorten it (data.max_length and decoding.max_length of the config set the limit)"
+                "shorten it (data.max_length and decoding.max_length of the config set the limit)",
+                "line_long",
+                length=len(line),
+                limit=limit,
             )
         return line
 

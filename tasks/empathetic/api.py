@@ -162,7 +162,11 @@ class ReplyEndpoint(Endpoint[ReplyRequest]):
     def details(self) -> Record:
         predictor = self.predictor
         predictor.answer([[EXAMPLE]], emotions=[predictor.emotions[0]])
-        return {"emotions": list(predictor.emotions), "chinese_names": CHINESE_NAMES[predictor.language.name]}
+        return {
+            "emotions": list(predictor.emotions),
+            "chinese_names": CHINESE_NAMES[predictor.language.name],
+            "turns": self._limits.turns,
+        }
 
     def texts(self, request: ReplyRequest) -> Iterable[str]:
         return request.context
@@ -221,7 +225,7 @@ class ReplyEndpoint(Endpoint[ReplyRequest]):
         if answer.care:
             return answer.as_dict()
         if not answer.predictions:
-            return NoResult(ALL_BANNED)
+            return NoResult(ALL_BANNED, "banned_written")
         record = answer.as_dict()
         if item.attention:
             record["attention"] = _attention(self.predictor, item, answer.predictions[0].tokens)
@@ -230,7 +234,8 @@ class ReplyEndpoint(Endpoint[ReplyRequest]):
 
 def _checked(turn: str, number: int, longest: int) -> str:
     if len(turn) > longest:
-        raise UserError(f"context.{number - 1}: a turn may have {longest:,} characters at most")
+        sentence = f"context.{number - 1}: a turn may have {longest:,} characters at most"
+        raise UserError(sentence, "turn_long", limit=longest)
     try:
         return clean_turn(turn, f"turn {number} of the context")
     except ValueError as error:

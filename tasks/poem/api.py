@@ -104,5 +104,7 @@ class PoemEndpoint(Endpoint[PoemRequest]):
         for item, poems in zip(items, found, strict=True):
             kept = [poem.as_dict() for poem in self.without_banned(poems)]
             record = {"begin": item.text, **self.predictor.written_to(item.text, settings.verse)}
-            answers.append({**record, "predictions": kept} if kept else NoResult(ALL_BANNED))
+            answers.append(
+                {**record, "predictions": kept} if kept else NoResult(ALL_BANNED, "banned_written")
+            )
         return answers

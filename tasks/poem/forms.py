@@ -217,7 +217,11 @@ def place_beginning(form: Form, text: str) -> dict[int, str]:
     characters = [char for char in text if is_hanzi(char)]
     if len(characters) > form.lines * form.length:
         raise UserError(
-            f"the beginning has {len(characters)} hanzi, and a {form.name} has {form.lines * form.length}; shorten it"
+            f"the beginning has {len(characters)} hanzi, and a {form.name} has {form.lines * form.length}; "
+            "shorten it",
+            "beginning_long",
+            length=len(characters),
+            limit=form.lines * form.length,
         )
     return {place + place // form.length: char for place, char in enumerate(characters)}
 
@@ -233,7 +237,8 @@ def form_of_acrostic(text: str, wanted: Form | None) -> Form:
     forms = {form.lines: form for form in FORMS.values() if form.length == length}
     if not 1 <= len(text) <= 8 or not all(map(is_hanzi, text)):
         raise UserError(
-            f"'{text[:20]}' cannot begin the lines of a poem; give 1 to 8 hanzi, one for each line"
+            f"'{text[:20]}' cannot begin the lines of a poem; give 1 to 8 hanzi, one for each line",
+            "acrostic_lines",
         )
     return forms[4 if len(text) <= 4 else 8]
 

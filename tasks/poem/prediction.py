@@ -239,7 +239,10 @@ class PoemPredictor(GenerationPredictor):
         if len(text) > limit:
             raise UserError(
                 f"the beginning '{text[:20]}…' has {len(text)} characters, and texts of up to {limit} are written; "
-                "shorten it, or raise decoding.max_length"
+                "shorten it, or raise decoding.max_length",
+                "beginning_long",
+                length=len(text),
+                limit=limit,
             )
         return text
 

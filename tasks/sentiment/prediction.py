@@ -88,7 +88,8 @@ class SentimentPredictor(Predictor):
             reads = "Chinese" if language == "zh" else "English"
             raise UserError(
                 f"'{text[:20]}' has no {reads} word, and this model reads {reads} reviews, "
-                f"e.g. {EXAMPLES[language]}"
+                f"e.g. {EXAMPLES[language]}",
+                f"review_not_{language}",
             )
         return tokens
 

@@ -86,7 +86,7 @@ class TranslationEndpoint(Endpoint[TranslationRequest]):
         for item, candidates in zip(items, found, strict=True):
             kept = self.without_banned(candidates)
             if not kept:
-                answers.append(NoResult(ALL_BANNED))
+                answers.append(NoResult(ALL_BANNED, "banned_written"))
                 continue
             record = self.predictor.record(item.source, kept)
             if item.attention:

@@ -103,13 +103,18 @@ class TranslationPredictor(GenerationPredictor):
             raise UserError("the text is empty; give a sentence, e.g. 学而时习之，不亦说乎？")
         if self._reads_hanzi and not any(map(is_hanzi, text)):
             raise UserError(
-                f"'{text[:20]}' has no hanzi, and this model reads Chinese; give a Chinese sentence"
+                f"'{text[:20]}' has no hanzi, and this model reads Chinese; give a Chinese sentence",
+                "text_not_chinese",
+                text=text[:20],
             )
         for sentence in found:
             if len(sentence) > limit:
                 raise UserError(
                     f"the sentence '{self.text(sentence)[:20]}…' has {len(sentence)} {self.config.data.tokens}, and "
-                    f"this model reads up to {limit}; cut it (data.max_length of the config sets the limit)"
+                    f"this model reads up to {limit}; cut it (data.max_length of the config sets the limit)",
+                    "sentence_long",
+                    length=len(sentence),
+                    limit=limit,
                 )
         return found
 

@@ -66,6 +66,7 @@ function failure(response, answer) {
   }
   if (status === 504 || status === 408) return new ApiError("late");
   if (response.ok) return new ApiError("unreadable");
+  if (typeof answer?.code === "string") return new ApiError(`refused_${answer.code}`, answer.values);
   const detail = typeof answer?.error === "string" ? answer.error : `HTTP ${status}`;
   return new ApiError(status < 500 ? "refused" : "fault", { detail });
 }

@@ -1,22 +1,21 @@
 // Feedback on requests: running, failed, done.
 
 import { ApiError } from "./api.js";
-import { byId } from "./elements.js";
-import { language, onLanguage, word } from "./language.js";
-import { inChinese } from "./refusals.js";
+import { button, element } from "./elements.js";
+import { onLanguage, word } from "./language.js";
 
 /** A sentence in the page, in the words of a tab or of the page, that keeps its meaning when the language changes. */
 export class Sentence {
   constructor(place, words = word) {
     this.place = place;
     this.words = words;
-    this.told = null;
+    this.said = null;
     onLanguage(() => this.draw());
   }
 
   /** Show the word of a name, or hide the sentence for null. */
   tell(name, values = {}) {
-    this.told = name === null ? null : { name, values };
+    this.said = name === null ? null : { name, values };
     this.draw();
   }
 
@@ -31,10 +30,8 @@ export class Sentence {
   }
 
   draw() {
-    this.place.hidden = this.told === null && this.place.classList.contains("error");
-    const { name, values } = this.told ?? {};
-    const refusal = name === "refused" && language() === "zh" ? inChinese(values.detail) : null;
-    this.place.textContent = this.told === null ? "" : (refusal ?? this.words(name, values));
+    this.place.hidden = this.said === null && this.place.classList.contains("error");
+    this.place.textContent = this.said === null ? "" : this.words(this.said.name, this.said.values);
   }
 }
 
@@ -56,24 +53,25 @@ async function whileBusy(buttons, work) {
 
 const LONG = 2000; // ms, after which somebody may want to stop
 
-/** Do work that can be stopped: where it takes long, its seconds are counted and a button ends it. */
-async function whileRunning(doing, work) {
+/** Do work that can be stopped: where it takes long, its seconds are counted below a button, and another one ends it. */
+async function whileRunning(doing, asked, work) {
   const ending = new AbortController();
-  const [told, stop] = byId("running").children;
-  const end = () => ending.abort();
-  stop.addEventListener("click", end);
+  const seconds = element("span");
+  const stop = button(word("stop"), {}, () => ending.abort());
+  const bar = element("p", { class: "running" }, seconds, stop);
   const started = Date.now();
   const timer = setInterval(() => {
-    const seconds = Math.floor((Date.now() - started) / 1000);
-    byId("running").hidden = Date.now() - started < LONG;
-    told.textContent = `${doing()} ${word("seconds", { seconds })}`;
+    if (Date.now() - started < LONG) return;
+    seconds.textContent = `${doing()} ${word("seconds", { seconds: Math.floor((Date.now() - started) / 1000) })}`;
+    if (!bar.isConnected) asked.closest(".ask-row, .actions").after(bar);
   }, 500);
   try {
     return await work(ending.signal);
   } finally {
     clearInterval(timer);
-    stop.removeEventListener("click", end);
-    byId("running").hidden = true;
+    const hadFocus = document.activeElement === stop;
+    bar.remove();
+    if (hadFocus) asked.focus();
   }
 }
 
@@ -90,7 +88,7 @@ export async function askFor({ buttons, error, status, doing }, request, show) {
   error.tell(null);
   status.tell(doing);
   try {
-    show(await whileRunning(() => status.words(doing), (stop) => whileBusy(buttons, () => request(stop))));
+    show(await whileRunning(() => status.words(doing), buttons[0], (stop) => whileBusy(buttons, () => request(stop))));
   } catch (failure) {
     status.tell(null);
     if (failure.word !== "stopped") error.tellError(failure);

@@ -12,18 +12,19 @@ export const language = () => current;
 
 /**
  * The words of a tab as a function of a name and of values for the {names} in the text.
- * @param {{zh: Object<string, string>, en: Object<string, string>}} own
+ * @param {Object<string, [string, string]>} own each in Chinese and in English
  * @returns {(name: string, values?: object) => string} the tab's own word, else the page's, else the name itself
  */
 export function vocabulary(own) {
   return (name, values = {}) => {
-    const text = [own[current], WORDS[current]].find((words) => Object.hasOwn(words, name))?.[name] ?? name;
+    const pair = [own, WORDS].find((words) => Object.hasOwn(words, name))?.[name];
+    const text = pair?.[current === "zh" ? 0 : 1] ?? name;
     return text.replace(/\{(\w+)\}/g, (whole, key) => (key in values ? String(values[key]) : whole));
   };
 }
 
 /** A text of the page. */
-export const word = vocabulary({ zh: {}, en: {} });
+export const word = vocabulary({});
 
 /** Fill the texts of a tab's panel with its own words, now and whenever the language changes. */
 export function addWords(panel, own) {
@@ -57,7 +58,6 @@ function choose(chosen) {
 
 function fill() {
   document.documentElement.lang = current === "zh" ? "zh-Hans" : "en";
-  document.title = word("title");
   fillEach("text", (place, text) => (place.textContent = text));
   fillEach("placeholder", (place, text) => (place.placeholder = text));
   fillEach("label", (place, text) => place.setAttribute("aria-label", text));
@@ -70,15 +70,14 @@ function fill() {
 function fillEach(kind, put) {
   for (const place of document.querySelectorAll(`[data-${kind}]`)) {
     const panel = place.closest("[role=tabpanel]");
-    const told = panel === null ? word : ownWords.get(panel);
-    if (told !== undefined) put(place, told(place.dataset[kind]));
+    const words = panel === null ? word : ownWords.get(panel);
+    if (words !== undefined) put(place, words(place.dataset[kind]));
   }
 }
 
 function remembered() {
   try {
-    const stored = localStorage.getItem(KEY);
-    return Object.hasOwn(WORDS, stored ?? "") ? stored : null;
+    return ["zh", "en"].find((one) => one === localStorage.getItem(KEY)) ?? null;
   } catch {
     return null;
   }

@@ -26,6 +26,9 @@ export function offered(path) {
   return null;
 }
 
+/** Whether the server has answered. */
+export const isKnown = () => cards !== null;
+
 /** Call `learn` once, when the models are known. */
 export function onModels(learn) {
   learners.push(learn);
@@ -72,7 +75,8 @@ function showCards() {
   const shown = cards.map(({ task, family, parameters, details: { language } = {} }) => {
     const count = Number(parameters).toLocaleString(document.documentElement.lang);
     const name = allDetails(task).length > 1 ? `${tabName(task)} (${language})` : tabName(task);
-    return element("span", {}, word("model", { task: name, family, parameters: count }));
+    return element("li", {}, word("model", { task: name, family, parameters: count }));
   });
-  byId("models").replaceChildren(...shown, element("a", { href: "docs" }, word("apiDocs")));
+  byId("models-list").replaceChildren(...shown);
+  byId("models").hidden = false;
 }

@@ -10,7 +10,7 @@ const queries = new Map(); // what the address says of each tab
 const listeners = new Map();
 
 /** The name of a task in the page. */
-export const tabName = (task) => words.get(task)?.("tab") ?? task;
+export const tabName = (task) => words.get(task)?.("tab") ?? byId(`tab-${task}`)?.textContent ?? task;
 
 /** The address of what a tab shows, for somebody else to open. */
 export const linkTo = (task, values) => `${location.origin}${location.pathname}${fragment(task, values)}`;
@@ -36,9 +36,10 @@ export async function startTabs() {
       open(task);
     });
     tab.addEventListener("keydown", (event) => {
-      const step = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
-      if (step === undefined) return;
-      const next = byId(`tab-${tasks[(place + step + tasks.length) % tasks.length]}`);
+      const to = { ArrowRight: place + 1, ArrowLeft: place - 1, Home: 0, End: -1 }[event.key];
+      if (to === undefined) return;
+      event.preventDefault();
+      const next = byId(`tab-${tasks.at(to % tasks.length)}`);
       next.focus();
       next.click();
     });
@@ -79,6 +80,7 @@ async function load(panel) {
 
 function drawNames() {
   for (const task of tasks) byId(`tab-${task}`).textContent = tabName(task);
+  document.title = `${tabName(tasks.find((task) => !byId(task).hidden))} · ${word("title")}`;
 }
 
 function open(chosen) {
@@ -89,4 +91,5 @@ function open(chosen) {
     tab.tabIndex = isOpen ? 0 : -1;
     byId(task).hidden = !isOpen;
   }
+  drawNames();
 }

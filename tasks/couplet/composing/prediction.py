@@ -100,7 +100,9 @@ class Composer:
                     choose(sorted(pool.values(), key=_quality, reverse=True), request.count, before)
                 )
         if not all(chosen):
-            raise NoneFound("the model finds no such couplet; ask for another theme, name or length")
+            raise NoneFound(
+                "the model finds no such couplet; ask for another theme, name or length", "none_found"
+            )
         if len(chosen) == 1:
             return sorted(chosen[0], key=_quality, reverse=True)
         return [
@@ -322,5 +324,8 @@ class ComposingPredictor(CoupletPredictor):
         longest = max(pattern.length + len(pattern.commas) for pattern in request.patterns)
         if longest > self.longest_line:
             raise UserError(
-                f"the lines would have {longest} characters, and this model writes up to {self.longest_line}"
+                f"the lines would have {longest} characters, and this model writes up to {self.longest_line}",
+                "pattern_long",
+                length=longest,
+                limit=self.longest_line,
             )

@@ -91,12 +91,22 @@ def read_request(
         (name != "" and not written, "the name is empty; give Chinese characters, e.g. 李明"),
         (
             not all(map(is_hanzi, written)),
-            f"the name '{name[:40]}' has a character that is not Chinese; give one such as 李明",
+            UserError(
+                f"the name '{name[:40]}' has a character that is not Chinese; give one such as 李明",
+                "name_not_chinese",
+                name=name[:40],
+            ),
         ),
         (
             len(written) > LONGEST_NAME,
-            f"the name '{written[:20]}' has {len(written)} characters; up to {LONGEST_NAME} can be placed, "
-            "two in each couplet",
+            UserError(
+                f"the name '{written[:20]}' has {len(written)} characters; up to {LONGEST_NAME} can be placed, "
+                "two in each couplet",
+                "name_long",
+                name=written[:20],
+                length=len(written),
+                limit=LONGEST_NAME,
+            ),
         ),
         (not 1 <= count <= MOST_COUPLETS, f"count is {count}; give 1 to {MOST_COUPLETS}"),
         (not fitting, f"place {place} is outside the line; it has {longest} characters"),
@@ -107,15 +117,15 @@ def read_request(
     beside = f" beside a character of the name '{written}'" if written else ""
     for one in themes:
         sentence = f"theme: '{one.name}' finds no room{beside} in a line of {shape}; ask for a longer line"
-        _refuse((min(map(len, one.words)) > room, sentence))
+        _refuse((min(map(len, one.words)) > room, UserError(sentence, "theme_no_room", theme=one.name)))
     return Request(themes, written, place - 1, fitting, count, None if scroll is None else _scroll(scroll))
 
 
-def _refuse(*checks: tuple[bool, str]) -> None:
-    """Raise the sentence of the first check that finds something wrong."""
-    for wrong, sentence in checks:
+def _refuse(*checks: tuple[bool, str | UserError]) -> None:
+    """Raise the error, or the sentence, of the first check that finds something wrong."""
+    for wrong, error in checks:
         if wrong:
-            raise UserError(sentence)
+            raise error if isinstance(error, UserError) else UserError(error)
 
 
 def _scroll(scroll: str) -> str:
@@ -222,16 +232,30 @@ def read_themes(text: str) -> tuple[Theme, ...]:
         _refuse(
             (
                 not all(map(is_hanzi, name)),
-                f"theme: '{name[:40]}' has a character that is not Chinese; give words such as 春节 or 围棋",
+                UserError(
+                    f"theme: '{name[:40]}' has a character that is not Chinese; give words such as 春节 or 围棋",
+                    "theme_not_chinese",
+                    theme=name[:40],
+                ),
             ),
             (
                 len(name) > LONGEST_WORD and name not in usual_themes(),
-                f"theme: {shown}; give words of up to {LONGEST_WORD} with blanks between them, e.g. 春节 故乡",
+                UserError(
+                    f"theme: {shown}; give words of up to {LONGEST_WORD} with blanks between them, e.g. 春节 故乡",
+                    "theme_long",
+                    theme=name[:20],
+                    length=len(name),
+                    limit=LONGEST_WORD,
+                ),
             ),
         )
-    _refuse(
-        (len(names) > MOST_THEMES, f"theme: {len(names)} words; a couplet has room for {MOST_THEMES} at most")
-    )
+    if len(names) > MOST_THEMES:
+        raise UserError(
+            f"theme: {len(names)} words; a couplet has room for {MOST_THEMES} at most",
+            "themes_many",
+            count=len(names),
+            limit=MOST_THEMES,
+        )
     return tuple(usual_themes().get(name, Theme(name, (name,))) for name in names)
 
 

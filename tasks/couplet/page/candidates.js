@@ -37,7 +37,8 @@ export function candidateCard(couplet, isHanging, hang) {
 function scoreBar(score) {
   const share = Math.exp(score);
   const label = word("score", { share: Math.round(share * 100) });
-  return setVariable(element("span", { class: "bar", role: "img", "aria-label": label, title: label }), "--share", share);
+  const bar = setVariable(element("span", { class: "bar", "aria-hidden": "true" }), "--share", share);
+  return element("span", { class: "aside" }, label, " ", bar);
 }
 
 /** The rules that are broken, or one mark for all that are kept. */
@@ -64,13 +65,15 @@ function chip(text, isKept) {
   return element("li", { class: isKept ? "kept" : "broken" }, mark, text, meaning);
 }
 
-/** The nearest couplet of the corpus; `distance` is that of the line that the model wrote. Of a person's lines only a
- * whole couplet is told: the line that was given may well stand there. */
+/** The nearest couplet of the corpus; `distance` is that of the line that the model wrote. That a whole couplet or a
+ * line is known is said at once, what is only like it where somebody asks. Of a person's lines only a whole couplet
+ * counts: the line that was given may well stand there. */
 function knownNote({ first, second, written, original, known }) {
   const { distance } = known;
   const isWhole = known.first === first && known.second === second;
   if (!isWhole && (written === null || original !== undefined)) return [];
-  const told = isWhole ? word("knownWhole") : distance === 0 ? word("knownLine") : word("knownNearly", { distance });
   const pair = element("span", { lang: "zh-Hans" }, `${known.first} / ${known.second}`);
-  return [element("p", { class: "known" }, told, pair)];
+  if (isWhole || distance === 0) return [element("p", { class: "known" }, word(isWhole ? "knownWhole" : "knownLine"), pair)];
+  const summary = element("summary", {}, word("knownNearly"));
+  return [element("details", { class: "known" }, summary, pair, " ", word("knownDistance", { distance }))];
 }

@@ -1,7 +1,7 @@
 // The server's answers as couplets, whatever was asked.
 
 import { ApiError } from "../../page/api.js";
-import { unmarked } from "../../page/ink.js";
+import { unmarked } from "../../page/brush.js";
 
 /**
  * A couplet of the page.
@@ -19,14 +19,16 @@ import { unmarked } from "../../page/ink.js";
  * @property {string} [scroll] 横批
  * @property {string[]} [scrolls] from which to choose one
  * @property {string} [ownScroll] written by a person in its place
+ * @property {string} [theme] what it was asked for
+ * @property {string} [ground] the paper that somebody chose for it
  * @property {Couplet} [original] before somebody changed it by hand
  */
 
 /** The couplets of an answer of /v1/couplet, which has the given line once. */
 export function answeredCouplets(answer, given) {
   const written = given === "first" ? "second" : "first";
-  return some(answer.predictions).map(({ text, ...told }, place) => ({
-    ...told,
+  return some(answer.predictions).map(({ text, ...rest }, place) => ({
+    ...rest,
     [given]: answer.line,
     [written]: text,
     written,
@@ -36,18 +38,19 @@ export function answeredCouplets(answer, given) {
 
 /** The couplets of an answer of /v1/compose. */
 export function composedCouplets(answer) {
-  return some(answer.couplets).map((told, place) => ({
-    ...told,
+  return some(answer.couplets).map((couplet, place) => ({
+    ...couplet,
     written: "both",
     tones: { first: answer.tones?.first?.[place] ?? [], second: answer.tones?.second?.[place] ?? [] },
   }));
 }
 
 /** A couplet that a person wrote or kept, of which nothing is known yet. */
-export const ownCouplet = (first, second, scroll) => ({
+export const ownCouplet = (first, second, scroll, ground) => ({
   first,
   second,
   scroll,
+  ground,
   written: null,
   tones: { first: [], second: [] },
 });
@@ -62,9 +65,8 @@ export function changed(couplet, side, place, characters) {
     line[places[at]] = character;
     tones[side][places[at]] = "unknown";
   });
-  const { written, scroll, scrolls, ownScroll, form, original = couplet } = couplet;
-  const made = { first: couplet.first, second: couplet.second, written, scroll, scrolls, ownScroll, form, tones, original };
-  made[side] = line.join("");
+  const { score, known, relaxed, broken, original = couplet, ...rest } = couplet;
+  const made = { ...rest, [side]: line.join(""), tones, original };
   return made.first === original.first && made.second === original.second ? original : made;
 }
 

@@ -1,14 +1,16 @@
 // The form of a pair as a drawing: both lines with their tones, arcs between characters that are repeated.
 
 import { drawing } from "../../page/elements.js";
+import { language } from "../../page/language.js";
+import { pinyin } from "../../page/pinyin.js";
 import { word } from "./words.js";
 
-const CELL = 34;
-const HEIGHT = { arc: 20, character: 26, mark: 16 }; // of a row, in pixels
+const CELL = 36;
+const HEIGHT = { arc: 20, character: 26, mark: 16, pinyin: 13 }; // of a row, in pixels
 const MARKS = { ping: "○", ze: "●", unknown: "◐", punctuation: "" };
 const HANZI = /\p{Script=Han}/u;
 
-/** The drawing of a couplet with its tones, `{first, second, tones}`. */
+/** The drawing of a couplet with its tones, `{first, second, tones}`; in English with its reading. */
 export function formDrawing(couplet) {
   const [first, second] = [[...couplet.first], [...couplet.second]];
   const { tones } = couplet;
@@ -16,11 +18,12 @@ export function formDrawing(couplet) {
   const width = length * CELL;
   const arcs = { first: repeats(first), second: repeats(second) };
   const above = arcs.first.length > 0 || arcs.second.length > 0 ? HEIGHT.arc : 4;
-  const upper = above + HEIGHT.character; // baseline of the 上联
+  const read = language() === "en" ? HEIGHT.pinyin : 0;
+  const upper = above + read + HEIGHT.character; // baseline of the 上联
   const upperMarks = upper + HEIGHT.mark;
   const lowerMarks = upperMarks + HEIGHT.mark + 3;
   const lower = lowerMarks + HEIGHT.character;
-  const height = lower + above + 6;
+  const height = lower + read + above + 6;
   const parts = [];
   const isClash = (at) => opposed(tones.first[at], tones.second[at]) === false;
   const write = (characters, y, name) =>
@@ -31,8 +34,12 @@ export function formDrawing(couplet) {
   mark(tones.first, upperMarks);
   mark(tones.second, lowerMarks);
   write(second, lower, "second");
+  if (read > 0) {
+    first.forEach((character, at) => parts.push(text(pinyin(character), at, above + read - 3, "pinyin")));
+    second.forEach((character, at) => parts.push(text(pinyin(character), at, lower + read, "pinyin")));
+  }
   arcs.first.forEach(([from, to]) => parts.push(arc(from, to, above + 2, -1)));
-  arcs.second.forEach(([from, to]) => parts.push(arc(from, to, lower + 6, 1)));
+  arcs.second.forEach(([from, to]) => parts.push(arc(from, to, lower + read + 6, 1)));
   const label = word("reportLabel", {
     first: first.join(""),
     second: second.join(""),

@@ -1,7 +1,7 @@
 // The couplet as it hangs beside a door: 上联 on the right, 下联 on the left, the 横批 above; marks are not written.
 
 import { button, element, setVariable } from "../../page/elements.js";
-import { unmarked } from "../../page/ink.js";
+import { FONTS, unmarked } from "../../page/brush.js";
 import { word } from "./words.js";
 import { columnsOf, GROUNDS } from "./writing.js";
 
@@ -24,17 +24,20 @@ const BLANK = "　　　　"; // a 横批 that is not there yet; its place is ke
  * Draw a couplet.
  * @param {HTMLElement} figure filled anew
  * @param {{first: string, second: string, scroll: string}} couplet
+ * @param {{ground: string, ink: string, font: string}} look
  * @param {?Hands} hands null where nothing can be done
  */
-export function hangPair(figure, { first, second, scroll }, hands = null) {
+export function hangPair(figure, { first, second, scroll }, { ground, ink, font }, hands = null) {
   const { side, place } = figure.contains(document.activeElement) ? document.activeElement.dataset : {};
   const { longest, columns, rows } = columnsOf(first, second);
   setVariable(figure, "--rows", longest === 0 ? EMPTY : Math.max(4, rows));
   setVariable(figure, "--columns", columns);
+  setVariable(figure, "--hand", FONTS[font]);
+  Object.assign(figure.dataset, { ground, ink });
   figure.dataset.width = columns === 1 ? "narrow" : columns === 2 ? "double" : "wide";
   figure.dataset.length = longest <= 7 ? "short" : "long";
   figure.setAttribute("aria-label", word("pairLabel"));
-  const { luck } = GROUNDS[figure.dataset.ground];
+  const { luck } = GROUNDS[ground];
   const leaves = [element("span", { class: "leaf" }), element("span", { class: "leaf" })];
   const door = element("div", { class: "door", "aria-hidden": "true" }, ...leaves);
   if (luck !== null) door.append(element("span", { class: "luck", lang: "zh-Hans" }, element("span", {}, luck)));

@@ -1,6 +1,6 @@
 // A couplet as a picture to keep or to send: its door, or its scrolls beside a landscape, with a caption and a seal.
 
-import { canvasFor, caption, layPaper, mount, scatter, write, XUAN } from "../../page/ink.js";
+import { canvasFor, caption, handFor, layPaper, mount, scatter, write, XUAN } from "../../page/brush.js";
 import { columnsOf, downwards, GROUNDS, inkColour, leftwards } from "./writing.js";
 
 const SIZE = { width: 1080, height: 1440 }; // pixels
@@ -20,7 +20,7 @@ const ROD = 34; // of a mounted scroll, that reaches beyond it on either side
 export async function drawPicture({ first, second, scroll }, { ground: name, ink, font }, signature) {
   const ground = GROUNDS[name];
   const text = `${first}${second}${scroll}${ground.luck ?? ""}${signature}笔谈`;
-  const context = await canvasFor(SIZE.width, SIZE.height, font, text);
+  const context = await canvasFor(SIZE.width, SIZE.height, text);
   if (context === null) return null;
   const scene = { x: MAT.side, y: MAT.side, width: SIZE.width - 2 * MAT.side, height: SIZE.height - MAT.side - MAT.bottom };
   layPaper(context, { x: 0, y: 0, ...SIZE }, XUAN);
@@ -73,7 +73,8 @@ function drawWall(context, { x, y, width, height }, { wall: [colour, door] }) {
   context.fillStyle = eaves;
   context.fillRect(x, y, width, door === null ? 12 : 40);
   context.fillStyle = "#8d8376";
-  context.fillRect(x, y + height - FLOOR + 46, width, FLOOR - 46);
+  const floor = door === null ? 18 : FLOOR; // on which a door stands
+  context.fillRect(x, y + height - floor, width, floor);
 }
 
 /** A door of two leaves with what hangs on it; beside 宣纸 a landscape. */
@@ -115,5 +116,5 @@ async function drawMiddle(context, box, { wall: [, wood], luck }) {
   context.lineWidth = 3;
   context.strokeRect(square.x + 8, square.y + 8, square.width - 16, square.height - 16);
   context.restore();
-  write(context, luck, x + width / 2, y + height * 0.3, half * 0.95, "brush", "#ffe09a");
+  write(context, luck, x + width / 2, y + height * 0.3, half * 0.95, handFor(luck, "brush"), "#ffe09a");
 }

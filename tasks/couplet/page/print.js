@@ -1,7 +1,7 @@
 // A couplet on paper: drawn in millimetres, one drawing a sheet.
 
 import { drawing } from "../../page/elements.js";
-import { FONTS, unmarked } from "../../page/ink.js";
+import { FONTS, unmarked } from "../../page/brush.js";
 import { columnsOf, downwards, GROUNDS, inkColour, leftwards } from "./writing.js";
 
 const A4 = { width: 210, height: 297 };

@@ -3,27 +3,35 @@
 import { ask } from "../../page/api.js";
 import { partsOf } from "../../page/elements.js";
 import { askFor, isBusy, Sentence } from "../../page/feedback.js";
-import { onLanguage } from "../../page/language.js";
+import { copyFrom, startKeeping } from "../../page/keep.js";
+import { onFonts } from "../../page/brush.js";
+import { language, onLanguage } from "../../page/language.js";
 import { offered, onModels } from "../../page/models.js";
-import { onAddress, setAddress } from "../../page/tabs.js";
-import { addressOf, drawLike, dress, dressFor, followScript, onPaper, startActions } from "./actions.js";
+import { loadPinyin } from "../../page/pinyin.js";
+import { linkTo, onAddress, setAddress } from "../../page/tabs.js";
 import { candidateCard } from "./candidates.js";
 import { changed, ownCouplet } from "./couplets.js";
-import { startLiked } from "./liked.js";
+import { chooseLooks, chosenLooks, dress, dressed, drawLooks, followScript, groundIn, lookOf, onPaper, startLooks } from "./looks.js";
+import { challenge, chosenMode, emptyField, showPair, startModes, takeLine, theme, typeAgain, typed, typedLines } from "./modes.js";
 import { hangPair, hangScroll } from "./pair.js";
+import { drawPicture } from "./picture.js";
 import { startRules } from "./rules.js";
 import { drawScrolls, scrollOf, startScrolls } from "./scroll.js";
-import { challenge, chosenWay, showPair, startWays, takeLine, theme, typedLines } from "./ways.js";
 import { word } from "./words.js";
+import { groundFor } from "./writing.js";
 
 const part = partsOf("couplet");
 const LONGEST_SHOWN = 64; // characters of a line that is not yet answered
 const FREE = "？";
 const PAUSE = 250; // ms without a change by hand before the server judges it
+const KEY = "paddle_dialog.couplet.shown";
 
-/** What is shown: couplets, the lines they were asked for with, which one hangs, and which places of it are locked. */
-const shown = { couplets: [], asked: {}, place: 0, locks: new Set(), isEditing: false };
-let error, status, pause;
+/**
+ * What is shown: couplets, the lines they were asked for with, which one hangs, which places of it are locked, and whether
+ * it answers a friend. It is kept until the browser's tab is closed.
+ */
+const shown = { couplets: [], asked: {}, place: 0, locks: new Set(), isEditing: false, isReply: false };
+let error, status, pause, drawKeeping;
 
 /** Connect the tab. */
 export function start() {
@@ -31,6 +39,7 @@ export function start() {
   status = new Sentence(part("status"), word);
   startRules(part("rules"));
   for (const side of ["first", "second"]) part(side).addEventListener("input", draw);
+  part("form").addEventListener("input", remember);
   part("form").addEventListener("submit", (event) => {
     event.preventDefault();
     answer();
@@ -39,6 +48,7 @@ export function start() {
   part("unlock").addEventListener("click", () => {
     shown.locks.clear();
     draw();
+    part("pair").querySelector("button")?.focus();
   });
   part("edit").addEventListener("click", () => {
     shown.isEditing = !shown.isEditing;
@@ -50,61 +60,89 @@ export function start() {
     draw();
     part("edit").focus();
   });
+  part("challenge").addEventListener("click", () => {
+    const values = shown.isReply ? valuesOf(hung()) : { u: hung().first, ...dressed(hung()) };
+    copyFrom(part("challenge"), linkTo("couplet", values), error, status);
+  });
   startScrolls(drawScroll);
-  startActions(hung, { error, status }, draw);
-  startLiked(hangKept, drawButtons);
-  startWays(draw, answer);
+  startLooks(() => hanging() ?? null, error, draw);
+  recall();
+  drawKeeping = startKeeping("couplet", {
+    sentences: { error, status },
+    shown: () => shown.couplets.length > 0 && valuesOf(hung()),
+    name: (values) => Object.values(linesOf(values)).slice(0, 2).join("-"),
+    text: (values) => asText(values.script === "older" ? onPaper(linesOf(values)) : linesOf(values)),
+    show: hangKept,
+    picture: (signature) => drawPicture(onPaper(hung()), lookOf(hung()), signature),
+    hasPrint: false, // it has sheets of its own
+  });
+  startModes(draw, answer);
   part("let").addEventListener("click", () => {
     takeLine("first", part("first").value);
     answer();
   });
   onLanguage(draw);
+  onLanguage(showReadings);
+  onFonts(draw);
   draw();
+  showReadings();
   onModels(() => onAddress("couplet", openLink));
 }
+
+/** In English, load how characters are read. */
+function showReadings() {
+  if (language() === "en") loadPinyin().then(draw, reportError);
+}
+
+/** The lines that an address, or a couplet that was kept, has; `first`, `second` and `scroll` are of former kept ones. */
+const linesOf = ({ u, d, h, first = u, second = d, scroll = h }) => ({ first, second, scroll: scroll ?? "" });
+
+const valuesOf = (couplet) => ({ u: couplet.first, d: couplet.second, h: couplet.scroll, ...dressed(couplet) });
+
+const asText = ({ first, second, scroll }) => [first, second, ...(scroll === "" ? [] : [`横批：${scroll}`])].join("\n");
 
 /** Show what an address says: a couplet, or a 上联 for somebody to answer. */
 function openLink({ u = "", d = "", h = "", ...look }) {
   const [first, second, scroll] = [u, d, h].map((text) => [...text.replace(/\s/gu, "")].slice(0, LONGEST_SHOWN).join(""));
   if (first === "") return;
-  dress(look).catch((failure) => error.tellError(failure));
-  if (second !== "") return hangKept({ first, second, scroll });
+  if (shown.couplets.length > 0 && hung().first === first && hung().second === second) return; // after a reload
+  if (second !== "") return hangKept({ u: first, d: second, h: scroll, ...look });
+  shown.couplets = [];
   part("challenged").hidden = false;
   challenge(first);
-  shown.couplets = [];
-  draw();
+  dress(look).catch((failure) => error.tellError(failure));
 }
 
 const hanging = () => shown.couplets[shown.place];
-const hung = () => ({ first: hanging().first, second: hanging().second, scroll: scrollOf(hanging()) });
+/** The couplet that hangs, with the 横批 that it has there. */
+const hung = () => ({ ...hanging(), scroll: scrollOf(hanging()) });
 const lockable = ({ written }) => (written === "first" ? "first" : "second");
 const given = (couplet) => (lockable(couplet) === "first" ? "second" : "first");
 
 async function answer() {
   const buttons = [part("ask"), part("again")];
   if (isBusy(buttons[0])) return;
-  const way = chosenWay();
-  const fault = way.fault();
-  if (fault !== null) {
-    error.tell(fault.word, fault.values);
-    part(fault.field).focus();
+  const mode = chosenMode();
+  const empty = emptyField();
+  if (empty !== undefined) {
+    error.tell(`empty_${empty}`);
+    part(empty).focus();
     return;
   }
-  const [path, body] = way.request();
+  const [path, body] = mode.request();
   const asked = typedLines();
-  if (!isAskedAgain(way, asked)) shown.locks.clear();
+  if (!isAskedAgain(mode, asked)) shown.locks.clear();
   const locks = new Set(shown.locks); // those that the request holds, whatever is clicked meanwhile
   if (locks.size > 0) body.lock = template();
   part("pair").dataset.busy = "true";
   await askFor(
-    { buttons, error, status, doing: way.words.doing },
+    { buttons, error, status, doing: mode.words.doing },
     (signal) => ask(path, body, signal),
     (answered) => {
-      const couplets = way.read(answered, body);
+      const couplets = mode.read(answered, body);
       const [{ first, second }] = couplets;
-      status.tell(way.words.done, { count: couplets.length, first, second });
-      dressFor(theme(), first + second);
-      show(couplets, asked, locks);
+      status.tell(mode.words.done, { count: couplets.length, first, second });
+      show(couplets, asked, locks, !part("challenged").hidden);
       followScript(Object.values(body).filter((value) => typeof value === "string").join("")).catch(reportError);
       if (matchMedia("(pointer: coarse)").matches) document.activeElement.blur(); // its keyboard covers the answer
       bringIntoView();
@@ -114,14 +152,14 @@ async function answer() {
 }
 
 /** Whether the line is the one that the hanging couplet answers, so that its locks hold. */
-function isAskedAgain(way, asked) {
+function isAskedAgain(mode, asked) {
   if (shown.couplets.length === 0) return false;
   const side = given(hanging());
-  return way.given === side && asked[side] === shown.asked[side];
+  return mode.given === side && asked[side] === shown.asked[side];
 }
 
-function show(couplets, asked, locks = new Set()) {
-  Object.assign(shown, { couplets, asked, place: 0, locks, isEditing: false });
+function show(couplets, asked, locks = new Set(), isReply = false) {
+  Object.assign(shown, { couplets, asked, place: 0, locks, isReply, isEditing: false });
   part("challenged").hidden = true;
   draw();
 }
@@ -148,9 +186,12 @@ function template() {
 }
 
 /** Hang a couplet that was kept. */
-function hangKept({ first, second, scroll }) {
+function hangKept(values) {
+  const { first, second, scroll } = linesOf(values);
   showPair(first, second);
-  show([ownCouplet(first, second, scroll)], { first, second });
+  const ground = groundIn(values) ?? groundFor("", first + second);
+  show([ownCouplet(first, second, scroll, ground)], { first, second });
+  dress(values).catch((failure) => error.tellError(failure));
   judge(hanging());
   bringIntoView();
 }
@@ -202,18 +243,20 @@ function draft() {
   const isOther = lines.some(([side, line]) => line !== "" && line !== shown.asked[side]);
   if (shown.couplets.length > 0 && !isOther) return null;
   const cut = (line) => [...line.replace(/\s/gu, "")].slice(0, LONGEST_SHOWN).join("");
-  return { first: "", second: "", scroll: "", ...Object.fromEntries(lines.map(([side, line]) => [side, cut(line)])) };
+  return { first: "", second: "", scroll: "", theme: theme(), ...Object.fromEntries(lines.map(([side, line]) => [side, cut(line)])) };
 }
 
 function draw() {
   const written = draft();
   part("result").hidden = written !== null;
+  remember();
   if (written !== null) {
-    hangPair(part("pair"), onPaper(written));
+    hangPair(part("pair"), onPaper(written), lookOf(written));
     return;
   }
   const { locks, isEditing } = shown;
-  hangPair(part("pair"), isEditing ? hung() : onPaper(hung()), { isEditing, lockable: lockable(hanging()), locks, toggle: toggleLock, write });
+  const hands = { isEditing, lockable: lockable(hanging()), locks, toggle: toggleLock, write };
+  hangPair(part("pair"), isEditing ? hung() : onPaper(hung()), lookOf(hung()), hands);
   drawScrolls(hanging());
   drawResult();
 }
@@ -223,11 +266,19 @@ function drawScroll() {
   if (draft() !== null) return;
   hangScroll(part("pair"), onPaper(hung()).scroll);
   drawScrolls(hanging());
-  setAddress("couplet", addressOf(hung()));
+  drawShown();
+}
+
+/** What follows the couplet that hangs, wherever it has changed. */
+function drawShown() {
+  setAddress("couplet", valuesOf(hung()));
+  remember();
+  drawLooks();
+  drawKeeping();
 }
 
 function drawResult() {
-  setAddress("couplet", addressOf(hung()));
+  drawShown();
   const cards = shown.couplets.map((couplet, place) => candidateCard(couplet, place === shown.place, () => hang(place)));
   const focused = [...part("candidates").children].findIndex((card) => card.contains(document.activeElement));
   part("candidates").replaceChildren(...cards);
@@ -245,8 +296,28 @@ function drawButtons() {
   part("edit").setAttribute("aria-pressed", String(shown.isEditing));
   part("restore").hidden = hanging().original === undefined;
   part("hint").textContent = word(shown.isEditing ? "editHint" : lockable(hanging()) === "first" ? "lockHintFirst" : "lockHint");
-  drawLike(hanging());
+  part("challenge").textContent = word(shown.isReply ? "sendBack" : "challenge");
   for (const character of part("pair").querySelectorAll("button[data-place]")) {
     character.setAttribute("aria-pressed", String(shown.locks.has(Number(character.dataset.place))));
+  }
+}
+
+function remember() {
+  const { couplets, asked, place, isReply } = shown;
+  try {
+    sessionStorage.setItem(KEY, JSON.stringify({ couplets, asked, place, isReply, typed: typed(), looks: chosenLooks() }));
+  } catch {
+    // Storage is full or forbidden; the couplets last until the page is left.
+  }
+}
+
+function recall() {
+  try {
+    const { typed: values, looks, ...kept } = JSON.parse(sessionStorage.getItem(KEY));
+    typeAgain(values);
+    chooseLooks(looks);
+    Object.assign(shown, kept);
+  } catch {
+    // Nothing was shown before, or it is forbidden to keep it.
   }
 }

@@ -1,6 +1,6 @@
 // Lines written downwards on papers for an occasion, as the door, the picture and the printed sheets have them.
 
-import { INK, unmarked, XUAN } from "../../page/ink.js";
+import { INK, unmarked, XUAN } from "../../page/brush.js";
 
 const ROWS = 12; // characters of a column before a second one begins
 const SHARE = { height: 0.92, width: 0.86 }; // of the paper, that is written on
@@ -19,20 +19,27 @@ export const GROUNDS = {
 /** The colour of an ink. */
 export const inkColour = (ink) => (ink === "gold" ? GOLD : INK);
 
-// Which paper an occasion wants, by the words of its theme or of the lines.
-const OF_THEMES = [
-  ["white", /挽|悼|丧|奠|吊唁/u],
-  ["double", /婚|嫁|娶|新郎|新娘/u],
-  ["xuan", /书房|书斋|山水|茶|禅|隐|读书|书法|绘画|琴|棋|文人|学习|志向/u],
-];
-const OF_LINES = [
-  ["white", /音容|驾鹤|仙逝|泉下|九泉|黄泉|永垂|痛失|哀思|挽歌|英灵|遗容|灵前|悼|长眠|魂归/u],
-  ["double", /新婚|花烛|洞房|佳偶|鸾凤|连理|并蒂|百年好合|琴瑟和|新郎|新娘/u],
-];
+// Which paper an occasion wants, by the words of its theme or of its lines; the first that has one is taken.
+const OF_THEMES = {
+  white:
+    "挽 悼 丧 奠 吊唁 清明 祭祖 祭奠 祭祀 祭拜 公祭 扫墓 上坟 追思 追念 缅怀 哀思 哀悼 " +
+    "怀念先 逝 遗像 灵堂 灵前 墓 殡 葬 忌日 中元 寒衣 先烈 烈士",
+  double: "婚 嫁 娶 新郎 新娘 喜结 良缘",
+  xuan: "书房 书斋 山水 茶 禅 隐 读书 书法 绘画 琴 棋 文人 学习 志向",
+};
+const OF_LINES = {
+  white:
+    "音容 驾鹤 仙逝 九泉 黄泉 泉台 永垂 痛失 哀思 哀悼 悼 追思 缅怀 挽歌 英灵 英魂 忠魂 遗容 遗像 灵前 灵堂 " +
+    "长眠 魂归 招魂 青冢 孤冢 荒冢 孤坟 荒坟 新坟 坟前 坟头 墓前 墓碑 扫墓 祭扫 祭奠 纸钱 冥钱 白幡 慈容",
+  double: "新婚 花烛 洞房 佳偶 鸾凤 连理 并蒂 百年好合 琴瑟和 新郎 新娘",
+};
+const OCCASIONS = [OF_THEMES, OF_LINES].map((table) =>
+  Object.entries(table).map(([ground, words]) => [ground, new RegExp(words.replaceAll(" ", "|"), "u")]),
+);
 
 /** The paper for what a couplet is about. */
 export function groundFor(theme, lines) {
-  const found = OF_THEMES.find(([, words]) => words.test(theme)) ?? OF_LINES.find(([, words]) => words.test(lines));
+  const [found] = [theme, lines].flatMap((text, at) => OCCASIONS[at].filter(([, words]) => words.test(text)));
   return found?.[0] ?? "gold";
 }
 

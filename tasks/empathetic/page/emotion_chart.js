@@ -26,17 +26,17 @@ export function emotionChart(emotions, nameOf, chosen, choose) {
 }
 
 /** A choice of all emotions of the model of a language, with "as it felt itself" on top. */
-export function emotionChoice(spoken, told, choose) {
+export function emotionChoice(spoken, given, choose) {
   const { emotions: known = [] } = details("empathetic", spoken);
   const option = (value, label) => {
     const made = element("option", { value }, label);
-    made.selected = (told ?? "") === value;
+    made.selected = (given ?? "") === value;
     return made;
   };
   const select = element(
     "select",
     { class: "emotion-choice", "aria-label": word("otherEmotion"), "data-focus": "emotion-choice" },
-    option("", told === null ? word("otherEmotion") : word("asFelt")),
+    option("", given === null ? word("otherEmotion") : word("asFelt")),
     ...known.map((label) => option(label, [...new Set([emotionName(label, spoken), label])].join(" "))),
   );
   select.addEventListener("change", () => choose(select.value || null));

@@ -1,9 +1,9 @@
 // The conversation tab: turns, the replies to them, and going back.
 
 import { ApiError, ask } from "../../page/api.js";
-import { attentionView } from "../../page/attention.js";
 import { button, element, partsOf } from "../../page/elements.js";
 import { askFor, isBusy, Sentence } from "../../page/feedback.js";
+import { copyFrom, saveFile } from "../../page/keep.js";
 import { language, onLanguage } from "../../page/language.js";
 import { allDetails, details, onModels } from "../../page/models.js";
 import { emotionChart, emotionChoice, emotionName } from "./emotion_chart.js";
@@ -16,21 +16,29 @@ const OPENINGS = {
 };
 const REPLIES = 5;
 const KEY = "paddle_dialog.empathetic.talk";
+const MOST_READ = { turns: 41, characters: 12_000 }; // of a talk; the oldest turns are not sent
+// What is said in a talk of either language and switches to none.
+const FILLERS = /^(?:ok(?:ay)?|(?:ha)+h?|lol|hi|hey|hello|bye|wow|oh|hmm+|emm+|yes|no|yeah|thx|thanks)$/iu;
+const PHONES = /(?<![\d-])(1-800-\d{3}-\d{4}|080[08] [\d ]+\d|116 123|123\d\d|1925|988|999|911|11[0-3]|120)(?![\d-])/u;
 
 /**
- * What was said: {text, language, answer, pick, told, attention, isUnfolded, isFelt} a turn; `pick` is the reply taken,
- * `told` the emotion given, the last two what is open. It is kept until the browser's tab is closed.
+ * What was said: {text, language, answer, pick, given, isUnfolded, isFelt} a turn; `pick` is the reply taken,
+ * `given` the emotion that somebody chose, the last two what is open. It is kept until the browser's tab is closed.
  */
 let exchanges = stored();
 let pending = null; // what is said and not yet answered
+let cleared = null; // the talk before it was begun anew
 let error, status;
 
 /** The languages that the server has models for. */
 const known = () => allDetails("empathetic").map((one) => one.language ?? "en");
 
-/** The language of the model that is to read a text. */
+/** The language of the model that is to read a text: words switch it, an emoji or an "ok" does not. */
 function languageOf(text) {
-  const wanted = /\p{Script=Han}/u.test(text) ? "zh" : "en";
+  const words = (text.match(/\p{Script=Latin}+/gu) ?? []).filter((one) => !FILLERS.test(one));
+  const before = exchanges.at(-1)?.language;
+  const isEnglish = words.length > (before === undefined ? 0 : 1);
+  const wanted = /\p{Script=Han}/u.test(text) ? "zh" : isEnglish ? "en" : (before ?? language());
   return known().length === 0 || known().includes(wanted) ? wanted : known()[0];
 }
 
@@ -49,6 +57,10 @@ export function start() {
   });
   part("undo").addEventListener("click", undo);
   part("reset").addEventListener("click", reset);
+  part("save").addEventListener("click", () => {
+    const lines = exchanges.flatMap(({ text, answer, pick }) => [`${word("you")}: ${text}`, `${word("listener")}: ${answer.predictions[pick].text}`]);
+    saveFile(new Blob([lines.join("\n"), "\n"], { type: "text/plain" }), `${word("talk")}.txt`);
+  });
   onLanguage(draw);
   onModels(draw);
   draw();
@@ -61,71 +73,79 @@ async function say(text) {
     part("turn").focus();
     return;
   }
-  const chosen = languageOf(text);
   part("turn").value = "";
   pending = text;
   draw();
   showLast();
-  const exchange = await answered(exchanges, { text, told: null });
+  const exchange = await answered(exchanges, { text, given: null });
   pending = null;
   if (exchange === null) {
     part("turn").value = [text, part("turn").value].filter(Boolean).join("\n"); // nothing that was written is lost
   } else {
     exchanges.push(exchange);
+    cleared = null;
   }
   draw();
   part("turn").focus({ preventScroll: true });
   showLast();
 }
 
-const showLast = () => part("turns").lastElementChild?.scrollIntoView({ block: "end" });
+/** Show the end of the talk; of an answer about help, its beginning. */
+function showLast() {
+  const last = part("turns").lastElementChild;
+  last?.scrollIntoView({ block: last.classList.contains("care") ? "start" : "end" });
+}
 
 /** An exchange with the server's answer; null, with the reason shown, if there is none. */
-async function answered(before, { text, told, attention = false }) {
+async function answered(before, { text, given }) {
   const chosen = languageOf(text);
   const own = before.filter((one) => one.language === chosen); // what its model can read
   const context = own.flatMap((one) => [one.text, one.answer.predictions[one.pick].text]);
+  const { turns = MOST_READ.turns } = details("empathetic", chosen);
+  while (context.length >= turns || (context.length > 0 && context.join("").length > MOST_READ.characters)) context.splice(0, 2);
   const request = { context: [...context, text], n_best: REPLIES };
   if (details("empathetic", chosen).language) request.language = chosen;
-  if (told !== null) request.emotion = told;
-  if (attention) request.attention = true;
+  if (given !== null) request.emotion = given;
   let exchange = null;
   await askFor(
     { buttons: [part("send"), part("undo"), part("reset")], error, status, doing: "listening" },
     (stop) => ask("v1/reply", request, stop),
     (answer) => {
       if (!answer.predictions?.length) throw new ApiError("nothing");
-      const emotion = isClear(answer) ? emotionName(answer.emotion, chosen) : word("noClearEmotion");
-      status.tell(answer.care ? "cared" : "replied", { emotion, text: answer.predictions[0].text });
-      exchange = { text, language: chosen, answer, told, pick: 0, attention };
+      const said = answer.predictions[0].text;
+      if (answer.care || !isClear(answer)) status.tell("repliedOnly", { text: said });
+      else status.tell("replied", { emotion: emotionName(answer.emotion, chosen), text: said });
+      exchange = { text, language: chosen, answer, given, pick: 0 };
     },
   );
   return exchange;
 }
 
-/** Ask for the last reply again: with another emotion, which is to change it, or with its attention. */
-async function again(changes) {
+/** Ask for the last reply again with another emotion, which is to change it. */
+async function again(given) {
   if (isBusy(part("send"))) return;
   const last = exchanges.at(-1);
-  const exchange = await answered(exchanges.slice(0, -1), { text: last.text, told: last.told, ...changes });
+  const exchange = await answered(exchanges.slice(0, -1), { text: last.text, given });
   if (exchange === null) return;
   const { predictions } = exchange.answer;
   const said = last.answer.predictions[last.pick].text;
-  if ("attention" in changes) exchange.pick = Math.min(last.pick, predictions.length - 1);
-  else if (exchange.told !== null) exchange.pick = Math.max(predictions.findIndex(({ text }) => text !== said), 0);
+  if (exchange.given !== null) exchange.pick = Math.max(predictions.findIndex(({ text }) => text !== said), 0);
   Object.assign(exchange, { isUnfolded: last.isUnfolded, isFelt: last.isFelt });
   exchanges[exchanges.length - 1] = exchange;
   draw();
 }
 
 function undo() {
-  if (isBusy(part("undo")) || exchanges.length === 0) return;
-  part("turn").value = exchanges.pop().text;
+  if (isBusy(part("undo"))) return;
+  if (exchanges.length === 0) exchanges = cleared;
+  else part("turn").value = exchanges.pop().text;
+  cleared = null;
   forget();
 }
 
 function reset() {
   if (isBusy(part("reset"))) return;
+  cleared = exchanges;
   exchanges = [];
   part("turn").value = "";
   forget();
@@ -158,11 +178,12 @@ function keep() {
 function draw() {
   const focus = document.activeElement?.dataset?.focus;
   const turns = exchanges.flatMap((exchange, place) => turnsOf(exchange, place === exchanges.length - 1 && pending === null));
-  if (pending !== null) turns.push(element("li", { class: "turn speaker" }, bubble("you", pending)), waiting());
+  if (pending !== null) turns.push(element("li", { class: "turn speaker" }, ...bubble("you", pending)), waiting());
   part("turns").replaceChildren(...turns);
   const isEmpty = turns.length === 0;
-  part("undo").hidden = isEmpty;
-  part("reset").hidden = isEmpty;
+  part("undo").hidden = isEmpty && cleared === null;
+  part("undo").textContent = word(cleared === null ? "undo" : "undoReset");
+  part("reset").hidden = part("save").hidden = isEmpty;
   part("openings-group").hidden = !isEmpty;
   drawLanguage();
   keep();
@@ -179,7 +200,8 @@ function drawLanguage() {
   part("openings").replaceChildren(...openings.map((line) => button(line, { class: "example" }, () => say(line))));
   part("only").hidden = chosen === language();
   part("only").textContent = word(chosen === "en" ? "onlyEnglish" : "onlyChinese");
-  part("turn").placeholder = word("turnPlaceholder", { example: openings[0] });
+  part("turn").placeholder = exchanges.length > 0 ? word("turnNext") : word("turnPlaceholder", { example: openings[0] });
+  part("notice").replaceChildren(...withPhones(word("notice")));
   for (const place of ["turn", "openings"]) part(place).lang = tagOf(chosen);
 }
 
@@ -193,26 +215,28 @@ const isClear = (answer) => answer.emotion !== null;
 
 function turnsOf(exchange, isOpen) {
   const { text, answer, pick } = exchange;
-  const speaker = element("li", { class: "turn speaker" }, bubble("you", text));
-  if (answer.hint) speaker.append(element("p", { class: "told hint", lang: tagOfText(answer.hint) }, answer.hint));
+  const speaker = element("li", { class: "turn speaker" }, ...bubble("you", text));
+  if (answer.hint) speaker.append(element("p", { class: "hint", lang: tagOfText(answer.hint) }, answer.hint));
   if (answer.care) return [speaker, caring(answer.predictions[0].text)];
   speaker.append(felt(exchange, isOpen));
-  const listener = element("li", { class: "turn listener" }, bubble("listener", answer.predictions[pick].text));
+  const listener = element("li", { class: "turn listener" }, ...bubble("listener", answer.predictions[pick].text));
   if (isOpen) listener.append(more(exchange));
   return [speaker, listener];
 }
 
 /** The emotion as one word; unfolded, the likeliest ones and the choice of another. */
 function felt(exchange, isOpen) {
-  const { answer, told, language: chosen } = exchange;
-  const choose = isOpen ? (label) => again({ told: label }) : null;
+  const { answer, given, language: chosen } = exchange;
+  const choose = isOpen ? (label) => again(label) : null;
   const name = (label) => emotionName(label, chosen);
-  const said = told !== null ? word("told", { emotion: name(told) }) : isClear(answer) ? name(answer.emotion) : word("noClearEmotion");
+  if (given === null && !isClear(answer) && !isOpen) return "";
+  const named = isClear(answer) ? name(answer.emotion) : word("chooseOne");
+  const said = given !== null ? word("given", { emotion: name(given) }) : named;
   const summary = element("summary", { "data-focus": "felt" }, said);
-  const inside = [emotionChart(answer.emotions, name, told ?? answer.emotion, choose)];
+  const inside = [emotionChart(answer.emotions, name, given ?? answer.emotion, choose)];
   if (choose !== null) {
     inside.unshift(element("p", { class: "hint" }, word("feltHint")));
-    inside.push(emotionChoice(chosen, told, choose));
+    inside.push(emotionChoice(chosen, given, choose));
   }
   return folded(exchange, "isFelt", "felt", summary, ...inside);
 }
@@ -229,39 +253,33 @@ function folded(exchange, key, name, ...children) {
 /** The fixed answer to somebody who speaks of self-harm: no emotion to correct, no other replies. */
 function caring(text) {
   const note = element("p", { class: "origin" }, word("fixedAnswer"));
-  return element("li", { class: "turn listener care" }, bubble("listener", text), note);
+  return element("li", { class: "turn listener care" }, ...bubble("listener", text, withPhones(text)), note);
 }
 
-function bubble(who, text) {
+function bubble(who, text, shown = [text]) {
   const speaker = element("span", { class: "unseen", lang: document.documentElement.lang }, `${word(who)}: `);
-  return element("p", { class: "bubble", lang: tagOfText(text) }, speaker, text);
+  const copy = button(word("copy"), { class: "copy", title: word("copyBubble") }, () => copyFrom(copy, text, error, status));
+  return [element("p", { class: "bubble", lang: tagOfText(text) }, speaker, ...shown), copy];
 }
 
-/** The other replies, and what the model looked at. */
+/** A text whose numbers of hotlines can be called. */
+const withPhones = (text) =>
+  text.split(PHONES).map((one, at) => (at % 2 === 0 ? one : element("a", { href: `tel:${one.replace(/[ -]/gu, "")}` }, one)));
+
+/** The other replies. */
 function more(exchange) {
-  const { answer, pick, attention, language: chosen } = exchange;
+  const { answer, pick } = exchange;
   const others = answer.predictions.map(({ text }, place) => [text, place]).filter(([, place]) => place !== pick);
   const list = others.map(([text, place]) =>
     element("li", {}, button(text, { class: "other", lang: tagOfText(text), title: word("takeReply") }, () => take(place))),
   );
-  const look = button(
-    word(attention ? "hideAttention" : "showAttention"),
-    { class: "look", "aria-expanded": String(attention), "data-focus": "look" },
-    () => (attention ? hideAttention() : again({ attention: true })),
-  );
   const summary = element("summary", { "data-focus": "others" }, word("otherReplies"));
-  const inside = [element("ul", {}, ...list), look];
-  if (attention) inside.push(attentionView(answer.attention, tagOf(chosen), pick === 0));
-  return folded(exchange, "isUnfolded", "others", summary, ...inside);
+  return folded(exchange, "isUnfolded", "others", summary, element("ul", { class: "others-list" }, ...list));
 }
 
 function take(place) {
   if (isBusy(part("send"))) return;
   exchanges.at(-1).pick = place;
   draw();
-}
-
-function hideAttention() {
-  exchanges.at(-1).attention = false;
-  draw();
+  part("turns").querySelector(".others > summary").focus();
 }

@@ -1,6 +1,6 @@
 // A poem as a picture to keep or to send: a mounted scroll with its title, written downwards from the right.
 
-import { canvasFor, caption, INK, layPaper, mount, stamp, writeDown, XUAN } from "../../page/ink.js";
+import { canvasFor, caption, INK, layPaper, mount, stamp, writeDown, XUAN } from "../../page/brush.js";
 
 const SIZE = { width: 1080, height: 1440 }; // pixels
 const SCENE = { x: 44, y: 44, width: 992, height: 1264 };
@@ -16,7 +16,7 @@ const ROOM = { width: 0.86, height: 0.86 }; // of the paper, that is written on
  * @returns {Promise<?CanvasRenderingContext2D>} null where the browser cannot draw
  */
 export async function drawPoem(title, lines, name) {
-  const context = await canvasFor(SIZE.width, SIZE.height, "kai", `${title}${lines.join("")}${name}笔谈`);
+  const context = await canvasFor(SIZE.width, SIZE.height, `${title}${lines.join("")}${name}笔谈`);
   if (context === null) return null;
   layPaper(context, { x: 0, y: 0, ...SIZE }, XUAN);
   context.fillStyle = "#dcd9ca";

@@ -1,74 +1,94 @@
 // The poem tab: asks for a poem and hangs it as a scroll, written downwards from the right.
 
 import { ask } from "../../page/api.js";
-import { button, element, partsOf } from "../../page/elements.js";
-import { askFor, confirm, isBusy, Sentence } from "../../page/feedback.js";
-import { copyText } from "../../page/handing_over.js";
-import { unmarked } from "../../page/ink.js";
-import { showKeepsake } from "../../page/keepsake.js";
+import { FONTS, handFor, onFonts, unmarked } from "../../page/brush.js";
+import { button, element, partsOf, setVariable } from "../../page/elements.js";
+import { askFor, isBusy, Sentence } from "../../page/feedback.js";
+import { startKeeping } from "../../page/keep.js";
 import { onLanguage } from "../../page/language.js";
-import { linkTo, onAddress, setAddress } from "../../page/tabs.js";
+import { onAddress, setAddress } from "../../page/tabs.js";
 import { scriptOf } from "../../page/traditional.js";
 import { drawPoem } from "./picture.js";
 import { word } from "./words.js";
 
 const part = partsOf("poem");
-const FORMS = ["七绝", "五绝", "七律", "五律", "any"];
-const LABELS = { title: "label_title", begin: "label_begin", acrostic: "label_acrostic" };
+const FORMS = ["七绝", "五绝", "七律", "五律", ""];
+const USES = ["title", "begin", "acrostic"];
 const EXAMPLES = [
   { form: "七绝", use: "title", text: "秋夜" },
   { form: "五律", use: "begin", text: "明月松间照" },
   { form: "七绝", use: "acrostic", text: "春夏秋冬" },
   { form: "any", use: "begin", text: "大江东去" },
 ];
-
 const UNTITLED = "无题";
-let poem = null; // {title, text, form}
-let error, status;
+const LONGEST = { t: 40, p: 600, x: 100 }; // characters of a title, a poem and what it was asked for with
+
+/**
+ * The poems that were written since the page was opened, and which one hangs; as in the address, t is the title, p the
+ * poem, x what it was asked for with, use what that was, and form what was to be written.
+ */
+const poems = [];
+const judged = new WeakMap(); // what the server says of the form of a poem
+let place = -1;
+let error, status, drawKeeping;
 
 /** Connect the tab. */
 export function start() {
   error = new Sentence(part("error"), word);
   status = new Sentence(part("status"), word);
-  const examples = EXAMPLES.map((one) => button(one.text, { class: "example" }, () => take(one)));
-  part("examples").append(...examples);
+  part("examples").append(...EXAMPLES.map((one) => button(one.text, { class: "example" }, () => take(one))));
   part("use").addEventListener("change", draw);
   part("form").addEventListener("submit", (event) => {
     event.preventDefault();
     write();
   });
-  part("again").addEventListener("click", write);
-  part("copy").addEventListener("click", async () => {
-    const copied = await copyText(`${poem.title}\n${poem.text}`);
-    confirm(part("copy"), () => word(copied ? "copied" : "copyFailed"), () => word("copy"));
+  part("again").addEventListener("click", () => {
+    fill(poems[place]);
+    write();
   });
-  part("save").addEventListener("click", () =>
-    showKeepsake({
-      draw: (name) => drawPoem(poem.title, columnsOf(poem.text), name),
-      file: `${poem.title}.png`,
-      text: `${poem.title}\n${poem.text}`,
-      link: linkTo("poem", addressOf(poem)),
-    }),
-  );
+  for (const [name, step] of [["before", -1], ["after", 1]]) {
+    part(name).addEventListener("click", () => {
+      hang(place + step);
+      if (part(name).disabled) part("again").focus();
+    });
+  }
+  drawKeeping = startKeeping("poem", {
+    sentences: { error, status },
+    shown: () => poems[place],
+    name: ({ t, p }) => `${t} ${columnsOf(p)[0]}`,
+    text: ({ t, p }) => `${t}\n${p}`,
+    show: open,
+    picture: (signature) => drawPoem(poems[place].t, columnsOf(poems[place].p), signature),
+  });
   onLanguage(draw);
+  onFonts(draw);
   draw();
-  onAddress("poem", ({ t, p = "" }) => {
-    if (p === "") return;
-    poem = { title: [...(t || UNTITLED)].slice(0, 40).join(""), text: [...p].slice(0, 600).join(""), form: null };
-    draw();
-  });
+  onAddress("poem", (values) => values.p && open(values));
 }
-
-const addressOf = ({ title, text }) => ({ t: title, p: text });
 
 /** The lines of verse as columns, without marks. */
 const columnsOf = (text) => text.split(/[^\p{Script=Han}]+/u).map((line) => unmarked(line).join("")).filter(Boolean);
 
+/** Hang a poem of an address or of those that were kept. */
+function open(values) {
+  const cut = (name, text) => [...text].slice(0, LONGEST[name]).join("");
+  const { use = "begin", form = "" } = values;
+  const poem = { t: cut("t", values.t || UNTITLED), p: cut("p", values.p), x: cut("x", values.x ?? "") };
+  poems.push({ ...poem, use: USES.includes(use) ? use : "begin", form: FORMS.includes(form) ? form : "" });
+  fill(poems.at(-1));
+  hang(poems.length - 1);
+}
+
+/** Write into the form what a poem was asked for with. */
+function fill({ x, use, form }) {
+  part("text").value = x;
+  part("use").value = use;
+  part("kind").value = form;
+}
+
 function take({ form, use, text }) {
   if (isBusy(part("ask"))) return;
-  part("kind").value = form;
-  part("use").value = use;
-  part("text").value = text;
+  fill({ x: text, use, form });
   draw();
   write();
 }
@@ -76,45 +96,64 @@ function take({ form, use, text }) {
 function write() {
   const buttons = [part("ask"), part("again")];
   if (isBusy(buttons[0])) return;
-  const form = part("kind").value;
-  const use = part("use").value;
-  const request = { text: part("text").value.trim(), texts_are: use, form, seed: Math.floor(Math.random() * 2 ** 32) };
+  const [text, use, form] = [part("text").value.trim(), part("use").value, part("kind").value];
+  if (text === "" && use === "title") {
+    error.tell("emptyTitle");
+    part("text").focus();
+    return;
+  }
+  const seed = Math.floor(Math.random() * 2 ** 32);
   askFor(
     { buttons, error, status, doing: "writing" },
     async (stop) => {
-      const [given, turned] = await Promise.all([ask("v1/poem", request, stop), scriptOf(request.text)]);
+      const request = { text, texts_are: use, form: form || "any", seed };
+      const [given, turned] = await Promise.all([ask("v1/poem", request, stop), scriptOf(text)]);
       given.predictions[0].text = turned(given.predictions[0].text);
       return given;
     },
-    ({ predictions: [{ text, form: kept }], written_to }) => {
-      poem = { title: use === "begin" || request.text === "" ? UNTITLED : request.text, text, form: kept, written_to };
-      status.tell("written", { text });
-      setAddress("poem", addressOf(poem));
-      draw();
+    ({ predictions: [{ text: written, form: kept }], written_to: source }) => {
+      status.tell("written", { text: written });
+      poems.push({ t: use === "begin" ? UNTITLED : text, p: written, x: text, use, form });
+      judged.set(poems.at(-1), { form: kept, source });
+      hang(poems.length - 1);
       part("result").scrollIntoView({ block: "nearest" });
     },
   );
 }
 
+function hang(chosen) {
+  place = chosen;
+  setAddress("poem", poems[place]);
+  draw();
+}
+
 function draw() {
-  choose(part("kind"), FORMS, (form) => (form === "any" ? word("free") : form));
-  choose(part("use"), Object.keys(LABELS), (use) => word(use));
-  part("label").textContent = word(LABELS[part("use").value]);
-  part("result").hidden = poem === null;
-  if (poem === null) return;
-  const lines = columnsOf(poem.text).map((line) => element("p", {}, line));
+  choose(part("kind"), FORMS, (form) => word(`form_${form || "free"}`));
+  choose(part("use"), USES, (use) => word(use));
+  part("label").textContent = word(`label_${part("use").value}`);
+  const poem = poems[place];
+  part("result").hidden = poem === undefined;
+  if (poem === undefined) return;
+  const columns = columnsOf(poem.p);
+  const lines = columns.map((line) => element("p", {}, line));
   const seal = element("span", { class: "poem-seal", "aria-hidden": "true" }, "笔谈");
-  part("lines").replaceChildren(element("h2", {}, poem.title), ...lines, seal);
-  const { form } = poem;
-  const kept = form ? [form.name, word(form.tones ? "tones" : "notTones"), word(form.rhyme ? "rhyme" : "notRhyme")] : [];
-  const { written_to } = poem;
-  if (written_to !== undefined) kept.push(word(written_to === null ? "unknownTitle" : "writtenTo", { title: written_to }));
-  part("kept").textContent = kept.join("　");
+  part("lines").replaceChildren(element("h2", {}, poem.t), ...lines, seal);
+  setVariable(part("lines"), "--hand", FONTS[handFor(poem.t + poem.p, "kai")]);
+  setVariable(part("lines"), "--columns", columns.length + 2);
+  const { form, source } = judged.get(poem) ?? {};
+  const kept = form ? [word(`form_${form.name}`), word(form.tones ? "tones" : "notTones"), word(form.rhyme ? "rhyme" : "notRhyme")] : [];
+  if (source !== undefined) kept.push(word(source === null ? "unknownTitle" : "writtenTo", { title: source }));
+  part("form-kept").textContent = kept.join("　");
+  part("before").disabled = place === 0;
+  part("after").disabled = place === poems.length - 1;
+  part("before").hidden = part("after").hidden = poems.length < 2;
+  drawKeeping();
 }
 
 /** Fill a list of choices and keep what is chosen. */
 function choose(list, values, label) {
   const chosen = list.value;
+  const isNew = list.options.length === 0;
   list.replaceChildren(...values.map((value) => element("option", { value }, label(value))));
-  if (values.includes(chosen)) list.value = chosen;
+  if (!isNew) list.value = chosen;
 }

@@ -4,7 +4,7 @@ import { ask } from "../../page/api.js";
 import { button, element, partsOf, setVariable } from "../../page/elements.js";
 import { askFor, isBusy, Sentence } from "../../page/feedback.js";
 import { onLanguage } from "../../page/language.js";
-import { allDetails, details, onModels } from "../../page/models.js";
+import { allDetails, onModels } from "../../page/models.js";
 import { onAddress, setAddress } from "../../page/tabs.js";
 import { word } from "./words.js";
 
@@ -14,9 +14,10 @@ const EXAMPLES = {
   words: ["A warm, funny and quietly moving film.", "It's long, loud and dull."],
 };
 
+const STRONG = 2; // the weight that is shaded most, whatever the review
 let judged = null;
 
-/** Connects the tab. */
+/** Connect the tab. */
 export function start() {
   const error = new Sentence(part("error"), word);
   const status = new Sentence(part("status"), word);
@@ -58,16 +59,26 @@ export function start() {
 
 const nameOf = ({ label }) => ({ 1: "good", 0: "bad" })[label] ?? "unclear";
 
+/** The review as it was typed, each word that the model read in the colour of what it speaks for. */
+function coloured(review, words) {
+  const plain = review.toLowerCase();
+  const parts = [];
+  let end = 0;
+  for (const { text, weight } of words) {
+    const start = plain.indexOf(text.toLowerCase(), end);
+    if (start < 0) continue; // read otherwise than it was written
+    const attributes = { class: weight < 0 ? "bad" : "good", title: weight.toFixed(2) };
+    const span = element("span", attributes, review.slice(start, start + text.length));
+    parts.push(review.slice(end, start), setVariable(span, "--weight", Math.min(1, Math.abs(weight) / STRONG).toFixed(3)));
+    end = start + text.length;
+  }
+  return [...parts, review.slice(end)];
+}
+
 function draw() {
   if (judged === null) return;
-  const { words, language, probability } = judged;
-  const most = Math.max(...words.map(({ weight }) => Math.abs(weight)), 1e-9);
-  const blank = details("sentiment", language).tokens === "words" ? " " : "";
-  const spans = words.flatMap(({ text, weight }) => {
-    const attributes = { class: weight < 0 ? "bad" : "good", title: weight.toFixed(2) };
-    return [setVariable(element("span", attributes, text), "--weight", (Math.abs(weight) / most).toFixed(3)), blank];
-  });
-  part("words").replaceChildren(...spans);
+  const { text, words, probability } = judged;
+  part("words").replaceChildren(...coloured(text, words));
   part("seal").textContent = word(`seal_${nameOf(judged)}`);
   setVariable(part("bar"), "--share", probability);
   part("result").dataset.label = nameOf(judged);

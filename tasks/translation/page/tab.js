@@ -2,8 +2,8 @@
 
 import { ApiError, ask } from "../../page/api.js";
 import { button, element, partsOf, setVariable } from "../../page/elements.js";
-import { askFor, confirm, isBusy, Sentence } from "../../page/feedback.js";
-import { copyText } from "../../page/handing_over.js";
+import { askFor, isBusy, Sentence } from "../../page/feedback.js";
+import { startKeeping } from "../../page/keep.js";
 import { onModels } from "../../page/models.js";
 import { onAddress, setAddress } from "../../page/tabs.js";
 import { scriptOf } from "../../page/traditional.js";
@@ -14,7 +14,7 @@ const EXAMPLES = ["上闻之，召诸将议，余人不预。", "太祖大悦，
 const CANDIDATES = 3;
 let answer = null;
 
-/** Connects the tab. */
+/** Connect the tab. */
 export function start() {
   const error = new Sentence(part("error"), word);
   const status = new Sentence(part("status"), word);
@@ -57,9 +57,10 @@ export function start() {
   };
   part("examples").append(...EXAMPLES.map((text) => button(text, { class: "example" }, take(text))));
   onModels(() => onAddress("translation", ({ s }) => s && take(s)()));
-  part("copy").addEventListener("click", async () => {
-    if (await copyText(answer.predictions[0].text)) confirm(part("copy"), () => word("copied"), () => word("copy"));
-    else error.tell("copyFailed");
+  startKeeping("translation", {
+    sentences: { error, status },
+    shown: () => ({ s: answer.source }),
+    text: () => answer.predictions[0].text,
   });
 }
 
@@ -77,7 +78,8 @@ function draw() {
   part("result").hidden = false;
 }
 
-/** Pointing at a character shades those on the other page that it comes from or goes into: weights [target][source]. */
+/** Pointing at a character, or going to it by the arrows, shades those on the other page that it comes from or goes
+ * into: weights [target][source]. */
 function connect(sources, targets, weights) {
   const shade = (tokens, row) => {
     const most = Math.max(...row, 1e-9);
@@ -85,7 +87,7 @@ function connect(sources, targets, weights) {
   };
   const clear = () => [...sources, ...targets].forEach((token) => setVariable(token, "--weight", 0));
   const show = (token, others, row) => {
-    for (const kind of ["pointerenter", "pointerdown"]) {
+    for (const kind of ["pointerenter", "pointerdown", "focus"]) {
       token.addEventListener(kind, () => {
         clear();
         setVariable(token, "--weight", 1);
@@ -96,4 +98,19 @@ function connect(sources, targets, weights) {
   targets.forEach((token, at) => show(token, sources, weights[at]));
   sources.forEach((token, at) => show(token, targets, targets.map((_, place) => weights[place][at])));
   part("book").onpointerleave = clear;
+  for (const tokens of [sources, targets]) walk(tokens);
+}
+
+/** One of several elements takes the focus; arrows, Home and End go to the others. */
+function walk(tokens) {
+  tokens.forEach((token, at) => {
+    token.tabIndex = at === 0 ? 0 : -1;
+    token.addEventListener("keydown", (event) => {
+      const to = { ArrowRight: at + 1, ArrowDown: at + 1, ArrowLeft: at - 1, ArrowUp: at - 1, Home: 0, End: -1 }[event.key];
+      if (to === undefined) return;
+      event.preventDefault();
+      tokens.at(to % tokens.length).focus();
+    });
+    token.addEventListener("focus", () => tokens.forEach((other) => (other.tabIndex = other === token ? 0 : -1)));
+  });
 }

@@ -1,6 +1,6 @@
-// Ink on paper: the fonts, and what every picture is drawn of — characters, seals, 宣纸 and its mounting, the caption.
+// The brush: its fonts, and what every picture is drawn of — characters, seals, 宣纸 and its mounting, the caption.
 
-import { element } from "./elements.js";
+import { byId, element } from "./elements.js";
 
 const KAI = '"STKaiti", "Kaiti SC", "KaiTi", "Dialog Kai", "AR PL UKai CN", serif';
 /** The fonts by name; those of this page are loaded slice by slice, for the characters that are shown. */
@@ -18,11 +18,35 @@ const HAN = /\p{Script=Han}/u;
 /** The characters of a text without its marks, which are not written on paper. */
 export const unmarked = (text) => [...text].filter((character) => !MARKS.test(character));
 
+const NEXT = { brush: "kai", kai: "song" }; // of a line that a font has not all characters of
+const FAMILIES = { brush: "Dialog Brush", kai: "Dialog Kai" };
+const covered = {}; // of each font of this page the ranges of its characters, once its styles are there
+
+/** The font that has all characters of a line: the one that is wanted, or the next that has them. */
+export function handFor(line, font) {
+  if (!(font in NEXT)) return font;
+  covered[font] ??= rangesOf(FAMILIES[font]);
+  const has = (character) => covered[font].some(([from, to]) => from <= character.codePointAt() && character.codePointAt() <= to);
+  return covered[font] === undefined || unmarked(line).every(has) ? font : handFor(line, NEXT[font]);
+}
+
+function rangesOf(family) {
+  const faces = [...document.fonts].filter((face) => face.family.replaceAll('"', "") === family);
+  const ranges = faces.flatMap(({ unicodeRange }) => unicodeRange.split(",").map((range) => range.trim().slice(2).split("-")));
+  if (ranges.length === 0) return undefined;
+  return ranges.map(([from, to = from]) => [Number.parseInt(from, 16), Number.parseInt(to, 16)]);
+}
+
+/** Call `redraw` when the fonts of this page are known. */
+export function onFonts(redraw) {
+  byId("fonts").addEventListener("load", () => redraw());
+}
+
 /** A canvas, or null where the browser cannot draw; the characters' slices of the fonts are there when it is. */
-export async function canvasFor(width, height, font, text) {
-  const [own] = FONTS[font].split(",");
+export async function canvasFor(width, height, text) {
   const late = new Promise((done) => setTimeout(done, 8000)); // then it is drawn with what there is
-  await Promise.race([Promise.all([own, '"Dialog Kai"'].map((one) => document.fonts.load(`20px ${one}`, text))), late]);
+  const fonts = Object.values(FAMILIES).map((family) => document.fonts.load(`20px "${family}"`, text));
+  await Promise.race([Promise.all(fonts), late]);
   const canvas = element("canvas");
   [canvas.width, canvas.height] = [width, height];
   return canvas.getContext("2d");
@@ -38,8 +62,9 @@ export function write(context, character, x, y, size, font, colour) {
   context.fillText(character, x, y + (up - down) / 2);
 }
 
-/** Write characters down from y; returns where they end. */
+/** Write the characters of a line down from y; returns where they end. */
 export function writeDown(context, text, x, y, size, font, colour, pitch = 1.16) {
+  font = handFor(text, font);
   [...text].forEach((character, at) => write(context, character, x, y + (at + 0.5) * size * pitch, size, font, colour));
   return y + [...text].length * size * pitch;
 }
@@ -89,10 +114,11 @@ export function stamp(context, text, x, y, size) {
   context.fill();
   const [column, row] = [width / columns, size / rows];
   const own = Math.min(column, row) * 0.86;
+  const font = handFor(text, "kai");
   characters.forEach((character, at) => {
     const isAlone = characters.length === 3 && at === 2;
     const middle = isAlone ? y + size / 2 : y + ((at % rows) + 0.5) * row;
-    write(context, character, x + size - (Math.floor(at / rows) + 0.5) * column, middle, own, "kai", "#fff6ea");
+    write(context, character, x + size - (Math.floor(at / rows) + 0.5) * column, middle, own, font, "#fff6ea");
   });
 }
 
@@ -109,7 +135,7 @@ export function today() {
 /** The caption in the lower right corner: the day, who signs, a seal. */
 export function caption(context, name, right, y, colour = "#5a4a3c") {
   stamp(context, sealOf(name), right - 76, y - 38, 76);
-  context.font = `400 40px ${FONTS.kai}`;
+  context.font = `400 40px ${FONTS[handFor(name, "kai")]}`;
   context.fillStyle = colour;
   context.textAlign = "right";
   context.textBaseline = "middle";
