@@ -60,6 +60,7 @@ def judge_parser(purpose: str | None, ratings: str) -> argparse.ArgumentParser:
     parser.add_argument("--weights", required=True, metavar="DIR", help="a bundle")
     parser.add_argument("--ratings", required=True, metavar="FILE", help=ratings)
     parser.add_argument("--output", required=True, metavar="DIR", help="the bundle to write")
+    parser.set_defaults(paddle=False)
     return parser
 
 

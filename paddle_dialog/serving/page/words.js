@@ -4,7 +4,7 @@ export const WORDS = {
   title: ["笔谈", "Paddle Dialog"],
   description: [
     "把名字嵌进对联，作一首诗，译一段文言，说说心事。",
-    "Chinese couplets with your name in them, poems, Classical Chinese, and somebody who listens.",
+    "Chinese verse with your name in it, Classical Chinese, and somebody who listens.",
   ],
   skip: ["跳到正文", "Skip to the content"],
   language: ["语言", "Language"],

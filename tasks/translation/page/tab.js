@@ -41,7 +41,7 @@ export function start() {
         answer = given;
         status.tell("translated", { text: given.predictions[0].text });
         draw();
-        if (given.unsure) error.tell(given.unsure);
+        if (given.unsure) error.tell(given.unsure === "modern" ? "modern" : "repeats");
         setAddress("translation", { s: source });
         part("book").scrollIntoView({ block: "nearest" });
       },
