@@ -18,7 +18,7 @@ RECIPE = """
 task: empathetic
 language: {language}
 model: {{name: pretrained, pretrained: {base}, lora: {lora}}}
-emotion: {{hints: false, weight: 1.0}}
+emotion: {{prepend_form: argmax, hints: false, weight: 1.0}}
 generator: {{pointer: false}}
 data:
   {{train: {data}, dev: {data}, mark_turns: true, max_length: 96, max_target_length: 64, unknown_rate: 0.0,
