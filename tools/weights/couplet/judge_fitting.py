@@ -1,6 +1,6 @@
 """Fit the judge of composed couplets to ratings, and write the bundle with it.
 
-python tools/weights/couplet/judge_fitting.py -c CONFIG --weights BUNDLE --ratings FILE --output DIR
+PYTHONPATH=. python tools/weights/couplet/judge_fitting.py -c CONFIG --weights BUNDLE --ratings FILE --output DIR
 
 Of the ratings those of couplets that were composed count (docs/couplets.md says how they stand in a file). The judge
 reads the decoder's mean state over the 上联 after its 下联, beside the order that composing has without it.
