@@ -48,6 +48,8 @@ PLAIN = {
     "lstm additive": replace(LSTM, score="additive", bidirectional=True),
     "lstm bilinear": replace(LSTM, score="bilinear", num_layers=1, input_feeding=False),
     "lstm scaled": replace(LSTM, score="scaled_dot", num_layers=3, embedding_size=12),
+    "gru": replace(LSTM, cell="gru"),
+    "gru additive": replace(LSTM, cell="gru", score="additive", bidirectional=True, num_layers=1),
     "lstm tied": replace(LSTM, tie_output=True, share_embeddings=True),
     "transformer": TRANSFORMER,
     "transformer apart": replace(TRANSFORMER, share_embeddings=False),

@@ -3,6 +3,7 @@
 Each search runs over the network, which reads the prefix again, and over arrays made of its weights.
 """
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -57,11 +58,14 @@ def batch(seed: int = 0, rows: int = 4) -> tuple[np.ndarray, np.ndarray]:
     return source, lengths
 
 
-@pytest.fixture(scope="module", params=["lstm", "transformer"])
+FAMILIES = {"lstm": LSTM, "gru": replace(LSTM, cell="gru"), "transformer": TRANSFORMER}
+
+
+@pytest.fixture(scope="module", params=FAMILIES)
 def copying(request: pytest.FixtureRequest) -> tuple[Seq2Seq, NumpySeq2Seq]:
     """Return a model that has begun to learn to copy its input, so that texts end and yet differ."""
     paddle.seed(0)
-    config = LSTM if request.param == "lstm" else TRANSFORMER
+    config = FAMILIES[request.param]
     model = Seq2Seq(config, VOCABULARY)
     optimizer = paddle.optimizer.Adam(0.02, parameters=model.parameters())
     for step in range(60):

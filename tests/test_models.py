@@ -29,6 +29,7 @@ CONFIGS = {
     "lstm": lstm(),
     "additive": lstm(score="additive"),
     "bidirectional": lstm(bidirectional=True, score="bilinear", share_embeddings=True, tie_output=True),
+    "gru": lstm(cell="gru"),
     "no input feeding": lstm(input_feeding=False, num_layers=1),
     "pre-norm": transformer(),
     "apart": transformer(share_embeddings=False, tie_output=False),

@@ -48,12 +48,13 @@ class OneWidth:
 
 @dataclass(frozen=True)
 class LstmAttentionConfig(NetworkConfig):
-    """LSTM encoder-decoder with attention."""
+    """LSTM or GRU encoder-decoder with attention."""
 
     scale_embeddings: ClassVar[bool] = False
     output_bias: ClassVar[bool] = True
 
     name: Literal["lstm_attention"] = "lstm_attention"
+    cell: Literal["lstm", "gru"] = setting("lstm", "the kind of recurrent layer")
     embedding_size: int = at_least(1, 256, "size of the token embeddings")
     hidden_size: int = at_least(1, 256, "size of the recurrent state")
     num_layers: int = at_least(1, 2, "layers of encoder and decoder each", maximum=256)
@@ -70,6 +71,11 @@ class LstmAttentionConfig(NetworkConfig):
     def width(self) -> int:
         """Width of the decoder's output, as the Transformer's `width`."""
         return self.hidden_size
+
+    @property
+    def state_parts(self) -> int:
+        """States of a layer: hidden and cell of an LSTM, hidden of a GRU."""
+        return 2 if self.cell == "lstm" else 1
 
     def problems(self) -> Iterator[Problem]:
         if self.tie_output and self.embedding_size != self.hidden_size:

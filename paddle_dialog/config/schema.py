@@ -146,6 +146,8 @@ class DecodingConfig:
             yield "n_best", f"is {self.n_best}, but greedy search gives one candidate; take beam or sample"
         if self.engine == "reference" and self.strategy != "beam":
             yield "engine", "reference decodes by beam search only; take strategy: beam or engine: fast"
+        if self.engine == "reference" and self.length_penalty != "none":
+            yield "engine", "reference has no length penalty; take length_penalty: none or engine: fast"
 
 
 @dataclass(frozen=True)

@@ -16,11 +16,12 @@ from paddle_dialog.layers.masks import additive_mask
 from paddle_dialog.layers.operators import Dropout
 
 ScoreName = Literal["additive", "dot", "scaled_dot", "bilinear"]
-LayerStates = list[tuple[Tensor, Tensor]]  # hidden and cell state of each layer, [B, H] each
+CellName = Literal["lstm", "gru"]
+LayerStates = list[tuple[Tensor, ...]]  # of each layer hidden and cell state, of a GRU the hidden one; [B, H] each
 
 
 class RecurrentEncoder(nn.Layer):
-    """Multi-layer LSTM (Hochreiter & Schmidhuber 1997) over a padded batch, in one direction or both.
+    """Layers of an LSTM (Hochreiter & Schmidhuber 1997) or a GRU (Cho et al. 2014) over a padded batch.
 
     Args:
         input_size: width E of the embedded source.
@@ -28,6 +29,7 @@ class RecurrentEncoder(nn.Layer):
         num_layers: stacked layers L.
         bidirectional: read the source from both ends and concatenate (Schuster & Paliwal 1997).
         dropout: rate between layers; a single layer has none.
+        cell: `lstm` or `gru`.
     """
 
     def __init__(
@@ -37,12 +39,14 @@ class RecurrentEncoder(nn.Layer):
         num_layers: int,
         bidirectional: bool = False,
         dropout: float = 0.0,
+        cell: CellName = "lstm",
     ) -> None:
         super().__init__()
         self.num_layers = num_layers
         self.num_directions = 2 if bidirectional else 1
         self.output_size = hidden_size * self.num_directions
-        self.rnn = nn.LSTM(
+        kind = nn.LSTM if cell == "lstm" else nn.GRU
+        self.rnn = kind(
             input_size,
             hidden_size,
             num_layers=num_layers,
@@ -61,8 +65,9 @@ class RecurrentEncoder(nn.Layer):
             Outputs [B, S, directions * H] and the final states, one entry a layer with tensors
             [B, directions * H]: the last states of both directions, concatenated.
         """
-        outputs, (hidden, cells) = self.rnn(inputs, sequence_length=lengths)  # [B, S, D*H], [L*D, B, H] each
-        return outputs, list(zip(self._by_layer(hidden), self._by_layer(cells), strict=True))
+        outputs, final = self.rnn(inputs, sequence_length=lengths)  # [B, S, D*H], [L*D, B, H] each
+        parts = final if isinstance(final, tuple) else (final,)
+        return outputs, list(zip(*map(self._by_layer, parts), strict=True))
 
     def _by_layer(self, state: Tensor) -> list[Tensor]:
         """Split [L*D, B, H] into L tensors [B, D*H]."""
@@ -147,12 +152,13 @@ class StateBridge(nn.Layer):
     Args:
         encoder_size: width of each encoder state.
         decoder_size: width H of each decoder state.
+        parts: states of a layer, 2 of an LSTM and 1 of a GRU.
     """
 
-    def __init__(self, encoder_size: int, decoder_size: int, num_layers: int) -> None:
+    def __init__(self, encoder_size: int, decoder_size: int, num_layers: int, parts: int = 2) -> None:
         super().__init__()
         self.identity = encoder_size == decoder_size
-        count = 0 if self.identity else 2 * num_layers
+        count = 0 if self.identity else parts * num_layers
         self.projections = nn.LayerList([nn.Linear(encoder_size, decoder_size) for _ in range(count)])
 
     def forward(self, states: LayerStates) -> LayerStates:
@@ -160,8 +166,7 @@ class StateBridge(nn.Layer):
         if self.identity:
             return states
         projections = iter(self.projections)
-        mapped = [paddle.tanh(next(projections)(part)) for state in states for part in state]  # [B, H] each
-        return list(zip(mapped[::2], mapped[1::2], strict=True))
+        return [tuple(paddle.tanh(next(projections)(part)) for part in state) for state in states]
 
 
 class AttentionMemory(NamedTuple):
@@ -173,7 +178,7 @@ class AttentionMemory(NamedTuple):
 
 
 class AttentionCell(nn.Layer):
-    """Stacked LSTM cells, attention over the source, and input feeding.
+    """Stacked LSTM or GRU cells, attention over the source, and input feeding.
 
     The step's input is the embedding and the previous attentional output (input feeding, Luong et al.
     2015, section 3.3); the output is a linear map of context and top hidden state (their equation 5, without
@@ -187,6 +192,7 @@ class AttentionCell(nn.Layer):
         score: score function of the attention: `dot`, `scaled_dot`, `additive` or `bilinear`.
         dropout: rate on the output of every cell.
         input_feeding: without it the step's input is the embedding alone.
+        cell: `lstm` or `gru`.
     """
 
     def __init__(
@@ -198,16 +204,15 @@ class AttentionCell(nn.Layer):
         score: ScoreName = "dot",
         dropout: float = 0.0,
         input_feeding: bool = True,
+        cell: CellName = "lstm",
     ) -> None:
         super().__init__()
         first_size = input_size + hidden_size if input_feeding else input_size
         self.hidden_size = hidden_size
         self.input_feeding = input_feeding
+        kind = nn.LSTMCell if cell == "lstm" else nn.GRUCell
         self.cells = nn.LayerList(
-            [
-                nn.LSTMCell(first_size if layer == 0 else hidden_size, hidden_size)
-                for layer in range(num_layers)
-            ]
+            [kind(first_size if layer == 0 else hidden_size, hidden_size) for layer in range(num_layers)]
         )
         self.dropout = Dropout(dropout)
         self.memory_projection = nn.Linear(memory_size, hidden_size)
@@ -239,9 +244,9 @@ class AttentionCell(nn.Layer):
         layer_states, feed = states
         x = paddle.concat([inputs, feed], axis=-1) if self.input_feeding else inputs  # [B, E(+H)]
         new_states = []
-        for layer, cell in enumerate(self.cells):
-            out, new_state = cell(x, layer_states[layer])  # [B, H]
-            new_states.append(new_state)
+        for cell, before in zip(self.cells, layer_states, strict=True):
+            out, after = cell(x, before if len(before) > 1 else before[0])  # [B, H]
+            new_states.append(after if isinstance(after, tuple) else (after,))
             x = self.dropout(out)
         context, weights = self.attention(x, memory.keys, memory.values, memory.mask)  # [B, H], [B, S]
         output = self.output_projection(paddle.concat([context, x], axis=-1))  # [B, H]

@@ -62,12 +62,12 @@ def build_encoder(config: ModelConfig) -> Encoder:
 
 def numpy_pair(config: FamilyConfig, weights: Weights) -> tuple[NumpyEncoder, NumpyDecoder]:
     """Make encoder and decoder from the weights `encoder.…` and `decoder.…` of a network."""
-    from paddle_dialog.models import numpy_causal_transformer, numpy_lstm_attention, numpy_transformer
+    from paddle_dialog.models import numpy_causal_transformer, numpy_recurrent, numpy_transformer
 
     known_choice("model.name", config.name, *FAMILIES)
     if isinstance(config, LstmAttentionConfig):
-        lstm = numpy_lstm_attention.NumpyLstmEncoder(config, weights)
-        return lstm, numpy_lstm_attention.NumpyLstmDecoder(config, weights, lstm.output_size)
+        lstm = numpy_recurrent.NumpyLstmEncoder(config, weights)
+        return lstm, numpy_recurrent.NumpyLstmDecoder(config, weights, lstm.output_size)
     if isinstance(config, CausalTransformerConfig):
         causal = numpy_causal_transformer.NumpyCausalEncoder(config, weights)
         return causal, numpy_causal_transformer.NumpyCausalDecoder(config, weights, causal)
@@ -77,7 +77,7 @@ def numpy_pair(config: FamilyConfig, weights: Weights) -> tuple[NumpyEncoder, Nu
 
 def numpy_encoder(config: ModelConfig, weights: Weights) -> NumpyEncoder:
     """Return the encoder of the weights `encoder.…` of a network alone."""
-    from paddle_dialog.models.numpy_lstm_attention import NumpyLstmEncoder
+    from paddle_dialog.models.numpy_recurrent import NumpyLstmEncoder
     from paddle_dialog.models.numpy_transformer import NumpyTransformerEncoder
 
     known_choice("model.name", config.name, LstmAttentionConfig.name, TransformerConfig.name)
@@ -98,7 +98,7 @@ def build_lm(config: LanguageModelConfig, vocab_size: int, rows: int) -> nn.Laye
 def numpy_lm(config: LanguageModelConfig, vocab_size: int, arrays: Mapping[str, np.ndarray]) -> Any:
     """Return a language model over arrays, which offers `StepModel`."""
     from paddle_dialog.models.numpy_causal_transformer import NumpyCausalLm
-    from paddle_dialog.models.numpy_recurrent_lm import NumpyRecurrentLm
+    from paddle_dialog.models.numpy_recurrent import NumpyRecurrentLm
 
     if isinstance(config, CausalLmConfig):
         return NumpyCausalLm(config, vocab_size, arrays)

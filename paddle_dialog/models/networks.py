@@ -71,12 +71,17 @@ class Decoder(nn.Layer):
 
 
 class LstmEncoder(Encoder):
-    """LSTM layers; their final states are the decoder's start."""
+    """LSTM or GRU layers; their final states are the decoder's start."""
 
     def __init__(self, config: LstmAttentionConfig) -> None:
         super().__init__()
         self.stack = RecurrentEncoder(
-            config.embedding_size, config.hidden_size, config.num_layers, config.bidirectional, config.dropout
+            config.embedding_size,
+            config.hidden_size,
+            config.num_layers,
+            config.bidirectional,
+            config.dropout,
+            config.cell,
         )
         self.output_size = self.stack.output_size
 
@@ -91,7 +96,7 @@ class LstmDecoder(Decoder):
 
     def __init__(self, config: LstmAttentionConfig, memory_size: int) -> None:
         super().__init__()
-        self.bridge = StateBridge(memory_size, config.hidden_size, config.num_layers)
+        self.bridge = StateBridge(memory_size, config.hidden_size, config.num_layers, config.state_parts)
         self.cell = AttentionCell(
             config.embedding_size,
             config.hidden_size,
@@ -100,6 +105,7 @@ class LstmDecoder(Decoder):
             config.score,
             config.dropout,
             config.input_feeding,
+            config.cell,
         )
 
     def start(self, outputs: Tensor, real: Tensor, final: Any) -> tuple[AttentionMemory, Any]:

@@ -25,7 +25,6 @@ class TranslationDataConfig(DataConfig):
 class TranslationDecodingConfig(DecodingConfig):
     """How translations are searched for."""
 
-    engine: Literal["fast"] = setting("fast", "the only one here")
     no_repeat_ngram: int = at_least(
         0, 0, "no n-gram of this size is written twice in a sentence's translation; 0 allows repetition"
     )
@@ -42,3 +41,5 @@ class TranslationConfig(GenerationConfig):
         yield from super().problems()
         if self.training.label_smoothing:
             yield "training.label_smoothing", "has no effect on this task's loss; leave it at 0"
+        if self.decoding.engine == "reference" and self.decoding.no_repeat_ngram:
+            yield "decoding.engine", "reference forbids no n-gram; set decoding.no_repeat_ngram to 0, or take fast"

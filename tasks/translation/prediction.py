@@ -15,6 +15,7 @@ import numpy as np
 from paddle_dialog.bundle.trained import TrainedModel
 from paddle_dialog.data.batching import pad_batch
 from paddle_dialog.data.records import Record
+from paddle_dialog.decoding.interface import Hypothesis
 from paddle_dialog.decoding.processors import NO_SPECIAL_TOKENS, LogitsProcessor, NoRepeatNGram
 from paddle_dialog.decoding.search import SearchOptions, decode
 from paddle_dialog.errors import UserError
@@ -199,11 +200,23 @@ class TranslationPredictor(GenerationPredictor):
             encoded = [encode_source(tokens, self.vocabulary) for tokens in sources[start : start + size]]
             ids, lengths = pad_batch([ids for ids, _ in encoded], Vocabulary.pad_id)  # [B, S], [B]
             limits = np.minimum(limit, LONGEST_RATIO * lengths + LONGEST_MORE).tolist()
-            found = decode(self.step_model, ids, lengths, dataclasses.replace(options, max_length=limits))
+            if self.config.decoding.engine == "reference" and options.strategy == "beam":
+                found = self._by_reference(ids, lengths, max(limits), options)
+            else:
+                found = decode(self.step_model, ids, lengths, dataclasses.replace(options, max_length=limits))
             for hypotheses, (_, unknown) in zip(found, encoded, strict=True):
                 words = (*self.vocabulary.tokens, *unknown)
                 answers.append([([words[i] for i in h.tokens], h.log_prob) for h in hypotheses])
         return answers
+
+    def _by_reference(
+        self, ids: np.ndarray, lengths: np.ndarray, longest: int, options: SearchOptions
+    ) -> list[list[Hypothesis]]:
+        """Search with Paddle's own beam search."""
+        from paddle_dialog.decoding.reference import reference_beam_search  # imports Paddle
+
+        (beam,) = options.beam_sizes(1)
+        return reference_beam_search(self._trained.network, ids, lengths, beam, options.n_best, longest)
 
     def _joined(self, sentences: Sequence[list[tuple[list[str], float]]]) -> list[TranslationPrediction]:
         """Join the candidates of a whole text: the first ones of all its sentences, the second ones, …"""

@@ -1,0 +1,285 @@
+"""The recurrent families over arrays: cells, the pair with attention and input feeding, and the language model."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+import numpy as np
+
+from paddle_dialog.config.models import LstmAttentionConfig, RecurrentLmConfig
+from paddle_dialog.models.numpy_layers import NumpyDecoder, RowSources
+from paddle_dialog.models.numpy_operators import (
+    NumpyLinear,
+    Weights,
+    known_choice,
+    padding_mask,
+    softmax,
+    without_padding,
+)
+
+CellState = tuple[np.ndarray, ...]  # hidden and cell state of an LSTM, hidden state of a GRU; [N, H] each
+
+
+class NumpyCell:
+    """An LSTM (Hochreiter & Schmidhuber 1997) or a GRU (Cho et al. 2014) with Paddle's weights.
+
+    A single tanh serves all gates, since sigmoid(x) = (1 + tanh(x / 2)) / 2: the weights of the sigmoids are halved.
+
+    Args:
+        kind: `lstm` or `gru`.
+        name: of the weights `name.weight_ih` + `suffix` and so on.
+        inputs: E.
+        hidden: H.
+
+    Attributes:
+        of_input: the weights of an input [E, G H], of G gates.
+        bias: what is added to the gates of an input [G H].
+    """
+
+    def __init__(self, kind: str, weights: Weights, name: str, suffix: str, inputs: int, hidden: int) -> None:
+        known_choice("model.cell", kind, "lstm", "gru")
+        self._kind, self._size = kind, hidden
+        factors = [0.5, 0.5, 1.0, 0.5] if kind == "lstm" else [0.5, 0.5, 1.0]  # of i, f, g, o; of r, z, c
+        halves = np.repeat(np.array(factors, dtype=np.float32), hidden)
+        size = len(halves)
+        self.of_input = weights.take(f"{name}.weight_ih{suffix}", size, inputs).T * halves
+        self.bias = weights.take(f"{name}.bias_ih{suffix}", size) * halves
+        self._of_hidden = NumpyLinear(
+            weights.take(f"{name}.weight_hh{suffix}", size, hidden).T * halves,
+            weights.take(f"{name}.bias_hh{suffix}", size) * halves,
+        )
+
+    def first_state(self, rows: int) -> CellState:
+        """Return zeros, [rows, H] each."""
+        zeros = np.zeros((rows, self._size), dtype=np.float32)
+        return (zeros, zeros) if self._kind == "lstm" else (zeros,)
+
+    def step(self, inputs: np.ndarray, state: CellState) -> CellState:
+        """Return the state after one more input, whose gates are [N, G H]."""
+        recurrent = self._of_hidden(state[0])  # [N, G H]
+        return self._lstm(inputs + recurrent, state[1]) if self._kind == "lstm" else self._gru(
+            inputs, recurrent, state[0]
+        )
+
+    def _lstm(self, gates: np.ndarray, cell: np.ndarray) -> CellState:
+        one, half, size = np.float32(1), np.float32(0.5), self._size
+        np.tanh(gates, out=gates)
+        take, keep, new, out = (gates[:, part * size : (part + 1) * size] for part in range(4))  # [N, H] each
+        cell = ((take + one) * new + (keep + one) * cell) * half
+        return (out + one) * half * np.tanh(cell), cell
+
+    def _gru(self, inputs: np.ndarray, recurrent: np.ndarray, hidden: np.ndarray) -> CellState:
+        """The reset gate acts after the product, as Paddle's does."""
+        half, size = np.float32(0.5), self._size
+        gates = half + half * np.tanh(inputs[:, : 2 * size] + recurrent[:, : 2 * size])
+        reset, keep = gates[:, :size], gates[:, size:]  # [N, H] each
+        candidate = np.tanh(inputs[:, 2 * size :] + reset * recurrent[:, 2 * size :])
+        return (keep * hidden + (1 - keep) * candidate,)
+
+
+class NumpyLstmEncoder:
+    """The numbers of `LstmEncoder`; the decoder starts with the states of each layer."""
+
+    def __init__(self, config: LstmAttentionConfig, weights: Weights) -> None:
+        hidden = config.hidden_size
+        directions = ["", "_reverse"] if config.bidirectional else [""]
+        self.output_size = hidden * len(directions)
+        sizes = [config.embedding_size] + [self.output_size] * (config.num_layers - 1)
+        self._layers = [
+            [
+                NumpyCell(config.cell, weights, "encoder.stack.rnn", f"_l{layer}{way}", size, hidden)
+                for way in directions
+            ]
+            for layer, size in enumerate(sizes)
+        ]
+
+    def read(self, embedded: np.ndarray, lengths: np.ndarray) -> tuple[np.ndarray, list[CellState]]:
+        """Read embedded sources; outputs are zero on padding."""
+        x, size = embedded, embedded.shape[1]
+        real = np.arange(size) < lengths[:, None]  # [B, S]
+        # Reversing a row leaves its padding at the end.
+        back = np.where(real, lengths[:, None] - 1 - np.arange(size), np.arange(size))[..., None]
+        states: list[CellState] = []
+        for cells in self._layers:
+            ends, outputs = [], []
+            for direction, cell in enumerate(cells):
+                turned = np.take_along_axis(x, back, axis=1) if direction else x
+                y, end = _run(cell, turned, real)
+                outputs.append(np.take_along_axis(y, back, axis=1) if direction else y)
+                ends.append(end)
+            x = np.concatenate(outputs, axis=-1)  # [B, S, D]
+            states.append(tuple(np.concatenate(parts, axis=-1) for parts in zip(*ends, strict=True)))
+        return x, states
+
+
+def _run(cell: NumpyCell, x: np.ndarray, real: np.ndarray) -> tuple[np.ndarray, CellState]:
+    """Return outputs [B, S, H] of one direction of a layer, zero on padding, and its last state."""
+    gates = x @ cell.of_input + cell.bias  # [B, S, G H]
+    state, outputs = cell.first_state(len(x)), []
+    for place in range(x.shape[1]):
+        inside = real[:, place, None]  # [B, 1]
+        after = cell.step(gates[:, place], state)
+        state = tuple(np.where(inside, new, old) for new, old in zip(after, state, strict=True))
+        outputs.append(state[0] * inside)
+    return np.stack(outputs, axis=1), state
+
+
+class LstmState(NamedTuple):
+    """The state of a decoding step."""
+
+    cells: list[CellState]  # of each layer
+    feed: np.ndarray  # the previous output [N, H]
+    rows: RowSources  # N rows of B inputs
+    values: np.ndarray  # [B, S, H]
+    keys: np.ndarray  # [B, S, H]
+    mask: np.ndarray  # additive [B, 1, S]
+
+    def reorder(self, index: np.ndarray) -> tuple[LstmState, np.ndarray | None]:
+        """Return the state of the rows `index` [M], and the sources that are left [B'], None where all are."""
+        moved = self.reorder_within(index)
+        rows, left = self.rows.take(index)
+        if len(left) == len(self.values):
+            return moved._replace(rows=rows), None
+        values, keys, mask = (array[left] for array in (self.values, self.keys, self.mask))
+        return moved._replace(rows=rows, values=values, keys=keys, mask=mask), left
+
+    def reorder_within(self, index: np.ndarray) -> LstmState:
+        """Reorder rows that stay with their source."""
+        cells = [tuple(part[index] for part in state) for state in self.cells]
+        return self._replace(cells=cells, feed=self.feed[index])
+
+
+class NumpyLstmDecoder(NumpyDecoder):
+    """The numbers of `LstmDecoder`."""
+
+    takes_embedded = False
+
+    def __init__(self, config: LstmAttentionConfig, weights: Weights, memory_size: int) -> None:
+        size, hidden, cell = config.embedding_size, config.hidden_size, "decoder.cell"
+        count = config.num_layers * config.state_parts if memory_size != hidden else 0
+        self._bridge = [
+            NumpyLinear.named(weights, f"decoder.bridge.projections.{number}", memory_size, hidden)
+            for number in range(count)
+        ]
+        self._memory_projection = NumpyLinear.named(weights, f"{cell}.memory_projection", memory_size, hidden)
+        self._score = _Score(config, weights)
+        self._output_projection = NumpyLinear.named(weights, f"{cell}.output_projection", 2 * hidden, hidden)
+        self._input_feeding = config.input_feeding
+        inputs = [size + hidden if config.input_feeding else size] + [hidden] * (config.num_layers - 1)
+        self._cells = [
+            NumpyCell(config.cell, weights, f"{cell}.cells.{n}", "", inputs[n], hidden)
+            for n in range(config.num_layers)
+        ]
+        first, *others = self._cells
+        self._of_token, self._bias = first.of_input[:size], first.bias
+        self._of_feed = NumpyLinear(first.of_input[size:]) if config.input_feeding else None
+        self._of_layer = [NumpyLinear(cell.of_input, cell.bias) for cell in others]
+
+    def inputs(self, embedded: np.ndarray) -> np.ndarray:
+        """Compute the embedded tokens' [..., E] part of the first cell's gates: [..., G H]."""
+        gates: np.ndarray = embedded @ self._of_token + self._bias
+        return gates
+
+    def prepare(self, outputs: np.ndarray, final: list[CellState], lengths: np.ndarray) -> LstmState:
+        """Project the source and bridge the states; the previous output is zero."""
+        cells = final
+        if self._bridge:
+            bridges = iter(self._bridge)
+            cells = [tuple(np.tanh(next(bridges)(part)) for part in state) for state in final]
+        values = self._memory_projection(outputs)  # [B, S, H]
+        mask = padding_mask(lengths, outputs.shape[1])[:, None]  # [B, 1, S]
+        rows = RowSources.of(np.arange(len(outputs)), len(outputs))
+        return LstmState(
+            cells, np.zeros_like(cells[0][0]), rows, values, self._score.prepare(values), mask
+        )
+
+    def step(self, inputs: np.ndarray, state: LstmState) -> tuple[np.ndarray, np.ndarray, LstmState]:
+        """Decode one more position of every row."""
+        gates = inputs if self._of_feed is None else inputs + self._of_feed(state.feed)  # [N, G H]
+        cells = [self._cells[0].step(gates, state.cells[0])]
+        for cell, of_input, before in zip(self._cells[1:], self._of_layer, state.cells[1:], strict=True):
+            cells.append(cell.step(of_input(cells[-1][0]), before))
+        x = cells[-1][0]  # [N, H]
+        weights = softmax(self._score(state.rows.scatter(x), state.keys) + state.mask)  # [B, R, S]
+        context = state.rows.gather(np.matmul(weights, state.values))  # [N, H]
+        output = self._output_projection(np.concatenate([context, x], axis=1))  # [N, H]
+        return output, weights, state._replace(cells=cells, feed=output)
+
+
+class _Score:
+    """The score functions of `layers.recurrent`."""
+
+    def __init__(self, config: LstmAttentionConfig, weights: Weights) -> None:
+        known_choice("model.score", config.score, "dot", "scaled_dot", "additive", "bilinear")
+        size = config.hidden_size
+        name = "decoder.cell.attention.score"
+        self._scale = np.float32(size**-0.5 if config.score == "scaled_dot" else 1.0)
+        self._key = self._query = self._vector = None
+        if config.score in ("additive", "bilinear"):
+            self._key = NumpyLinear.named(weights, f"{name}.key_proj", size, size, bias=False)
+        if config.score == "additive":
+            self._query = NumpyLinear.named(weights, f"{name}.query_proj", size, size, bias=False)
+            self._vector = weights.take(f"{name}.score_proj.weight", size, 1)
+
+    def prepare(self, values: np.ndarray) -> np.ndarray:
+        """Return the keys [B, S, H] of the values [B, S, H]."""
+        return values if self._key is None else self._key(values)
+
+    def __call__(self, query: np.ndarray, keys: np.ndarray) -> np.ndarray:
+        """Score [B, R, S] of queries [B, R, H] against keys [B, S, H]."""
+        if self._query is not None:
+            together = np.tanh(self._query(query)[:, :, None] + keys[:, None])  # [B, R, S, H]
+            return (together @ self._vector)[..., 0]
+        return np.matmul(query * self._scale, keys.swapaxes(1, 2))
+
+
+class NumpyRecurrentLm:
+    """Offers `StepModel` over arrays, with the numbers of `RecurrentLm`; a state is [N, L, P, H].
+
+    Args:
+        vocab_size: V.
+        arrays: weights of the network by structured name.
+    """
+
+    uses_arrays = True
+
+    def __init__(self, config: RecurrentLmConfig, vocab_size: int, arrays: Mapping[str, np.ndarray]) -> None:
+        known_choice("model.name", config.name, RecurrentLmConfig.name)
+        weights, width = Weights(arrays), config.width
+        table = weights.take("embedding.table.weight", vocab_size, width)
+        self._table = without_padding(table)
+        self._cells = [
+            NumpyCell(config.cell, weights, "rnn", f"_l{layer}", width, width)
+            for layer in range(config.num_layers)
+        ]
+        self._of_input = [NumpyLinear(cell.of_input, cell.bias) for cell in self._cells]
+        self._output = NumpyLinear(table.T, weights.take("output.bias", vocab_size))
+        weights.check_all_taken()
+
+    def encode(self, source: np.ndarray, lengths: np.ndarray) -> np.ndarray:
+        """Return the state before the begin token, after the ids [B, S] that precede it, of lengths [B]."""
+        state = np.stack([np.stack(cell.first_state(len(source)), axis=1) for cell in self._cells], axis=1)
+        for place in range(source.shape[1]):
+            inside = (place < lengths)[:, None, None, None]
+            state = np.where(inside, self._advance(source[:, place], state), state)
+        return state
+
+    def step(self, token: np.ndarray, state: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return logits [N, V] after one more token [N], and the new state."""
+        state = self._advance(token, state)
+        return self._output(state[:, -1, 0]), state
+
+    def reorder(self, state: np.ndarray, index: np.ndarray) -> np.ndarray:
+        """Return the state of the rows `index` [M]."""
+        return state[index]
+
+    reorder_within = reorder  # nothing of a state belongs to the input alone
+
+    def _advance(self, token: np.ndarray, state: np.ndarray) -> np.ndarray:
+        x, after = self._table[token], []  # [N, H]
+        for number, (cell, of_input) in enumerate(zip(self._cells, self._of_input, strict=True)):
+            parts = cell.step(of_input(x), tuple(state[:, number].swapaxes(0, 1)))
+            x = parts[0]
+            after.append(np.stack(parts, axis=1))  # [N, P, H]
+        return np.stack(after, axis=1)
