@@ -335,7 +335,7 @@ class RecurrentLm(nn.Layer):
     def __init__(self, config: RecurrentLmConfig, vocab_size: int, rows: int) -> None:
         super().__init__()
         width, layers = config.width, config.num_layers
-        self.embedding = TokenEmbedding(vocab_size, width)
+        self.embedding = TokenEmbedding(vocab_size, width, scale=True)
         kind = nn.LSTM if config.cell == "lstm" else nn.GRU
         self.rnn = kind(width, width, layers, dropout=config.dropout if layers > 1 else 0.0)
         self.dropout = Dropout(config.dropout)

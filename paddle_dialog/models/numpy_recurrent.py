@@ -248,7 +248,7 @@ class NumpyRecurrentLm:
         known_choice("model.name", config.name, RecurrentLmConfig.name)
         weights, width = Weights(arrays), config.width
         table = weights.take("embedding.table.weight", vocab_size, width)
-        self._table = without_padding(table)
+        self._table = without_padding(table) * np.float32(width**0.5)
         self._cells = [
             NumpyCell(config.cell, weights, "rnn", f"_l{layer}", width, width)
             for layer in range(config.num_layers)
