@@ -21,10 +21,9 @@ from paddle_dialog.tasks.empathetic.data.dialogue import Dialogue
 from paddle_dialog.tasks.empathetic.data.encoding import build_vocabulary, count_words
 from paddle_dialog.tasks.empathetic.data.examples import DialogueBatch
 from paddle_dialog.tasks.empathetic.data.language import tokenise
-from paddle_dialog.tasks.empathetic.judge import BUCKETS, ActClassifier, ReplyJudge, judged_width
+from paddle_dialog.tasks.empathetic.judge import judged_width
 from paddle_dialog.tasks.empathetic.network.emo_prepend import EmoPrepend
 from paddle_dialog.tasks.empathetic.prediction import EmpatheticPredictor
-from paddle_dialog.tasks.empathetic.replies import ACTS, STATEMENT
 from paddle_dialog.text.vocabulary import Vocabulary
 
 MODELS: dict[str, dict[str, Any]] = {
@@ -112,15 +111,12 @@ def predictor_of(
     return EmpatheticPredictor(config, TrainedModel.of_network(network, {"text": vocabulary}), **options)
 
 
-def random_judge(width: int = 8, seed: int = 3) -> ReplyJudge:
-    """Return a judge with random weights, to whom nearly every turn is a statement."""
-    rng = np.random.default_rng(seed)
-    table = rng.normal(0.0, 0.1, (BUCKETS, len(ACTS))).astype(np.float32)
-    table[:, STATEMENT] += 2.0
-    return ReplyJudge(ActClassifier(table), Judge(rng.normal(0.0, 1.0, judged_width(width))))
+def random_judge(width: int = 8, seed: int = 3) -> Judge:
+    """Return a judge with random weights."""
+    return Judge(np.random.default_rng(seed).normal(0.0, 1.0, judged_width(width)))
 
 
-def judged_predictor(judge: ReplyJudge | None = None, **sections: dict[str, Any]) -> EmpatheticPredictor:
+def judged_predictor(judge: Judge | None = None, **sections: dict[str, Any]) -> EmpatheticPredictor:
     """Return a random causal model that chooses among generated, written and reflected replies by a judge."""
     sections["decoding"] = {"beam_size": 4, "max_length": 6, **sections.get("decoding", {})}
     config, vocabulary = make_config("causal", **sections), make_vocabulary()

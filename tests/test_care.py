@@ -1,4 +1,4 @@
-"""Which turns speak of self-harm, abuse or violence at home, and the fixed answers at every door."""
+"""The fixed answers to turns whose speaker needs help now, at every door."""
 
 from __future__ import annotations
 
@@ -10,8 +10,6 @@ import pytest
 from command import run_here
 from empathetic_toys import make_config, make_network, make_vocabulary, predictor_of, save_model
 from empathetic_zh_toys import chinese_predictor, save_chinese_model
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 from serving_toys import make_app, running
 
 from paddle_dialog.errors import UserError
@@ -20,87 +18,21 @@ from paddle_dialog.serving.endpoint import ByLanguage, WordFilter
 from paddle_dialog.serving.models import make_card
 from paddle_dialog.tasks.empathetic import prediction
 from paddle_dialog.tasks.empathetic.api import ReplyEndpoint
-from paddle_dialog.tasks.empathetic.care import KINDS, CareResponder, Phrases, care_responder, read_phrases
+from paddle_dialog.tasks.empathetic.care import KINDS, CareResponder, care_responder
 from paddle_dialog.tasks.empathetic.chat_command import Chat
 from paddle_dialog.tasks.empathetic.config import CareConfig
+from paddle_dialog.tasks.empathetic.turns import read_turn
 
 SHIPPED = care_responder(CareConfig())
-LIST = Path(__file__).parent / "data" / "care.tsv"
 
 
-@pytest.fixture(scope="module")
-def labelled() -> list[tuple[str, str, str | None]]:
-    """Return the kind, the turn and the kind that is found, of a thousand dangerous and 500 harmless turns.
-
-    Kinds with an exclamation mark must be found; of the others 98 of 100.
-    """
-    rows = [line.split("\t") for line in LIST.read_text(encoding="utf-8").splitlines()]
-    return [(kind, turn, SHIPPED.kind(turn)) for kind, turn in rows]
-
-
-def test_the_table_is_found(labelled: list[tuple[str, str, str | None]]) -> None:
-    for kind in KINDS:
-        seen = [found for label, _, found in labelled if label == kind]
-        missed = [turn for label, turn, found in labelled if label == kind and not found]
-        assert len(seen) >= 200 and len(missed) <= 0.02 * len(seen), missed
-        assert seen.count(kind) >= 0.96 * len(seen)
-    wrong = [(turn, found) for label, turn, found in labelled if label == "harmless" and found]
-    assert wrong == [] == [turn for label, turn, found in labelled if label[-1] == "!" and not found]
-    assert all(SHIPPED.kind(turn) for turn in ("想\u200b死", "i WANT  to\tdie!!")) and not SHIPPED.kind("")
-
-
-def lists(folder: Path, phrases: str, exceptions: str = "nothing at all") -> Phrases:
-    paths = []
-    for text in (phrases, exceptions):
-        paths.append(folder / f"list{len(paths)}.txt")
-        paths[-1].write_text(text, encoding="utf-8")
-    return Phrases(read_phrases(paths[0]), read_phrases(paths[1], "[ ]"))
-
-
-@settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(st.text(st.characters(categories=["P", "Zs"]), max_size=3), st.text(max_size=20))
-def test_a_sign_between_the_characters_hides_no_phrase(tmp_path: Path, sign: str, rest: str) -> None:
-    assert lists(tmp_path, "想死").kind(f"{rest}。想{sign}死。{rest}")
-
-
-@pytest.mark.parametrize(
-    ("phrases", "found", "left"),
-    [
-        ("want to … die", ["want to die", "want to just go and die"], ["want to go there and then die"]),
-        ("want to … die", [], ["want to stay. die", "want to studie"]),
-        (
-            "want to …… die",
-            ["I want to go there and then die"],
-            ["want to go there and then I will surely die"],
-        ),
-        ("self-harm, again", ["self harm again", "self-harm: again"], ["harm again"]),
-        ("活着…累", ["活着真的好累", "活著真累"], ["活着，累"]),
-        ("(he|she) hit me", ["she hit me!", "He  hit me up"], ["the hit me", "he or me", "hit me"]),
-        ("(really|) blue", ["really blue", "so blue", "REALLY, blue"], ["bluer"]),
-        ("^so blue$", ["so blue", "Well: so blue."], ["so blue today", "not so blue"]),
-        ("@who = he | she\n@all = @who | they\n@all … hit (me|us)", ["they never hit us"], ["you hit us"]),
-        ("@谁 = 他|她\n@谁 打我", ["她 打 我"], ["我打她"]),
-        ("kill myself", ["kill my self", "k i l l myself", "k!ll myself", "kill myselfff"], ["skill myself"]),
-    ],
-)
-def test_the_form_of_phrases(tmp_path: Path, phrases: str, found: list[str], left: list[str]) -> None:
-    own = lists(tmp_path, phrases)
-    assert [turn for turn in [*found, *left] if own.kind(turn)] == found
-
-
-def test_a_phrase_is_of_the_kind_above_it_and_a_topic_gives_way_to_a_story(tmp_path: Path) -> None:
-    own = lists(
-        tmp_path, "blue\n[violence]\n? hit me\n[abuse]\ntouched me", "touched me with … words\n? movie"
-    )
-    assert own.kind("I am blue") == "self_harm" and own.kind("he hit me") == "violence"
-    assert own.kind("he hit me, touched me, and I am blue") == "self_harm"
-    assert own.kind("he hit me in the movie") is None and own.kind("I am blue after the movie") == "self_harm"
-    assert own.kind("he touched me with his words") is None
-    assert own.kind("he touched me with his words. He touched me") == "abuse"
+def answer(responder: CareResponder, *turns: str, language: Any = "en") -> str | None:
+    previous = turns[-2] if len(turns) > 1 else ""
+    return responder.answer(turns, read_turn(turns[-1], previous, language), language)
 
 
 def test_the_answer_is_in_the_language_of_the_turn() -> None:
-    chinese, english = SHIPPED.answer("想死", "en"), SHIPPED.answer("i want to die", "zh")
+    chinese, english = answer(SHIPPED, "我想死"), answer(SHIPPED, "i want to die", language="zh")
     assert chinese and "12356" in chinese and "120" in chinese and "语言模型" in chinese
     assert english and "988" in english and "12356" in english and "local emergency services" in english
     assert "\n" not in chinese + english
@@ -109,15 +41,41 @@ def test_the_answer_is_in_the_language_of_the_turn() -> None:
 @pytest.mark.parametrize(
     ("turn", "numbers"),
     [
-        ("my husband hits me", ["911", "999", "1-800-799-7233", "0808 2000 247", "12338", "1-800-422-4453"]),
-        ("我爸打我", ["110", "12338", "12355", "12345"]),
+        (
+            "my husband hits me every night",
+            ["911", "999", "1-800-799-7233", "0808 2000 247", "12338", "1-800-422-4453"],
+        ),
+        ("我爸又打我了，我不敢回家", ["110", "12338", "12355"]),
         ("my uncle touches me at night", ["911", "1-800-656-4673", "1-800-422-4453", "0800 1111", "12355"]),
-        ("我被强奸了", ["110", "12338", "12355", "12345"]),
+        ("我被他强奸了", ["110", "12338", "12355"]),
+        ("I am going to kill my husband tonight", ["911", "999", "110", "988"]),
+        ("我要杀了他", ["110", "12356"]),
+        (
+            "I took the whole bottle of pills and now I can't stay awake",
+            ["911", "999", "120", "1-800-222-1222"],
+        ),
+        ("我吃了太多安眠药，头好晕", ["120", "119"]),
     ],
 )
-def test_violence_and_abuse_have_their_own_places_to_turn_to(turn: str, numbers: list[str]) -> None:
-    sentence = SHIPPED.answer(turn, "en")
+def test_each_kind_has_its_own_places_to_turn_to(turn: str, numbers: list[str]) -> None:
+    sentence = answer(SHIPPED, turn)
     assert sentence and all(number in sentence for number in numbers) and "\n" not in sentence
+
+
+@pytest.mark.parametrize("language", ["en", "zh"])
+def test_no_sentence_is_said_in_full_again_and_a_denial_ends_it(language: Any) -> None:
+    turn, more, denial = {
+        "en": ("I want to kill myself.", "I still want to die.", "No, you got me wrong, I'm not suicidal."),
+        "zh": ("我想自杀。", "我还是想死。", "不是，你理解错了，我没有要寻死。"),
+    }[language]
+    full = answer(SHIPPED, turn, language=language)
+    again = answer(SHIPPED, turn, full or "", more, language=language)
+    assert full and again and again != full and len(again) < len(full) / 2
+    turns = [turn, full, denial]
+    reading = read_turn(denial, full, language)
+    assert SHIPPED.answer(turns, reading, language) is None
+    assert SHIPPED.reassurance(turns, reading, language)
+    assert SHIPPED.reassurance([turn, "Hello.", denial], reading, language) is None
 
 
 def answers_of(folder: Path, text: str | bytes) -> CareResponder:
@@ -128,10 +86,10 @@ def answers_of(folder: Path, text: str | bytes) -> CareResponder:
 
 def test_an_operator_gives_a_sentence_in_each_language_or_of_each_kind(tmp_path: Path) -> None:
     own = answers_of(tmp_path, "en: Call 1.\nzh: >-\n  请\n  拨打\n  2。\n")
-    assert own.answer("I want to die", "zh") == "Call 1." and own.answer("想死", "en") == "请拨打 2。"
+    assert answer(own, "I want to die", language="zh") == "Call 1." and answer(own, "我想死") == "请拨打 2。"
     own = answers_of(tmp_path, "".join(f"{kind}:\n  en: {kind}!\n  zh: 好\n" for kind in KINDS))
-    turns = {"self_harm": "i want to die", "abuse": "he raped me", "violence": "my dad beats me"}
-    assert all(own.answer(turn, "zh") == f"{kind}!" for kind, turn in turns.items())
+    turns = {"self_harm": "i want to die", "abuse": "he raped me", "violence": "my dad beats me every day"}
+    assert all(answer(own, turn, language="zh") == f"{kind}!" for kind, turn in turns.items())
 
 
 @pytest.mark.parametrize(
@@ -139,7 +97,10 @@ def test_an_operator_gives_a_sentence_in_each_language_or_of_each_kind(tmp_path:
     [
         ("violence: {en: a, zh: b}", "has no sentences for 'self_harm'"),
         ("self_harm: {en: a}\nviolence: b", "self_harm: has no sentence for 'zh'"),
-        ("self_harm: {en: a}\ndespair: b", "'despair' is no kind; there are self_harm, abuse, violence"),
+        (
+            "self_harm: {en: a}\ndespair: b",
+            "'despair' is no kind; there are self_harm, abuse, violence, threat",
+        ),
         ("en: fine", "has no sentence for 'zh'"),
         ("en: 5\nzh: 好", "has no sentence for 'en'"),
         ("en: a\nzh: b\nfr: c", "'fr' is no language; there are en, zh"),
@@ -157,26 +118,7 @@ def test_a_faulty_file_of_answers_is_refused(tmp_path: Path, text: str | bytes, 
     assert part in str(error.value)
 
 
-@pytest.mark.parametrize(
-    ("phrases", "part"),
-    [
-        ("good\n!!\n", ":2: '!!' has no letters"),
-        ("want to …\n", ":1: 'want to …' has no letters"),
-        ("[despair]\nblue", ":1: '[despair]' is no kind; there are [self_harm], [abuse], [violence]"),
-        ("so (very|really blue", ":1: 'so (very|really blue' has parentheses that do not match"),
-        ("very|really", "write alternatives as (this|that)"),
-        ("good\n@he hit me", ":2: '@he hit me' names @he, which no line above gives"),
-        ("@he = he|she\n(my @he|us)", ":2: '(my @he|us)' has a name beside a word in parentheses"),
-        ("(|)", ":1: '(|)' has no letters"),
-    ],
-)
-def test_a_faulty_line_of_phrases_is_numbered(tmp_path: Path, phrases: str, part: str) -> None:
-    with pytest.raises(UserError) as error:
-        lists(tmp_path, phrases)
-    assert part in str(error.value)
-
-
-ENGLISH, CHINESE = SHIPPED.answer("i want to die", "en"), SHIPPED.answer("我想死", "zh")
+ENGLISH, CHINESE = answer(SHIPPED, "i want to die"), answer(SHIPPED, "我想死")
 TURNS = [("I want to die.", ENGLISH), ("我不想活了", CHINESE), ("我不想活了 😭 i'm done", CHINESE)]
 TINY = {"decoding": {"max_length": 5, "beam_size": 3}}
 
@@ -205,9 +147,9 @@ def test_the_model_is_not_asked(
         raise AssertionError("the generator was asked")
 
     monkeypatch.setattr(prediction, "write_replies", fail)
-    (answer,) = predictor.answer([["hi", "hello", turn]], 3)
-    assert (answer.care, answer.emotion) == (True, None)
-    (reply,) = answer.predictions
+    (found,) = predictor.answer([["hi", "hello", turn]], 3)
+    assert (found.care, found.emotion) == (True, None)
+    (reply,) = found.predictions
     assert (reply.text, reply.origin, reply.score) == (sentence, "care", 0.0)
     assert predictor.predict([turn]) == [[reply]]
     (record,) = predictor.predict_records([turn])
@@ -218,10 +160,10 @@ def test_the_model_is_not_asked(
 
 def test_others_of_the_batch_are_answered_as_without_it(predictor: Any) -> None:
     plain = [["我今天很难过"], ["my dog died"]]
-    expected = [answer.as_dict() for answer in predictor.answer(plain, 2)]
-    mixed = predictor.answer([plain[0], ["kill myself"], plain[1]], 2)
-    assert [answer.as_dict() for answer in mixed[::2]] == expected
-    assert [answer.care for answer in mixed] == [False, True, False]
+    expected = [one.as_dict() for one in predictor.answer(plain, 2)]
+    mixed = predictor.answer([plain[0], ["I want to kill myself"], plain[1]], 2)
+    assert [one.as_dict() for one in mixed[::2]] == expected
+    assert [one.care for one in mixed] == [False, True, False]
 
 
 @pytest.mark.parametrize(("turn", "sentence"), TURNS)
@@ -307,11 +249,11 @@ def test_both_languages_behind_one_address() -> None:
     ],
 )
 def test_another_language_gets_a_hint(predictor: Any, turn: str, languages: list[str]) -> None:
-    (answer,) = predictor.answer([[turn]])
-    assert (answer.hint is not None) == (predictor.language.name in languages)
-    assert answer.as_dict().get("hint") == answer.hint and answer.predictions[0].text
+    (found,) = predictor.answer([[turn]])
+    assert (found.hint is not None) == (predictor.language.name in languages)
+    assert found.as_dict().get("hint") == found.hint and found.predictions[0].text
     note = Chat(predictor).handle(turn).note
-    assert answer.hint is None or note == f"({answer.hint})"
+    assert found.hint is None or note == f"({found.hint})"
 
 
 def test_the_hint_is_said_beside_the_results(recipe: Path) -> None:

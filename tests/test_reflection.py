@@ -1,18 +1,20 @@
-"""Replies that mirror what the speaker said: persons, clauses, kinds, frames, and how they are ranked and marked."""
+"""Replies that mirror what the speaker said: persons, clauses, frames, and the tone that suits a turn."""
 
 from __future__ import annotations
 
 import re
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from paddle_dialog.tasks.empathetic.clauses import chinese_clauses, clauses_of, english_clauses
+from paddle_dialog.tasks.empathetic.clauses import chinese_clauses, clauses_of, english_clauses, option_of
 from paddle_dialog.tasks.empathetic.data.emotions import EMOTIONS_OF
-from paddle_dialog.tasks.empathetic.replies import ANY, LIKELY, MIN_EMOTION, Reflector, read_frames
+from paddle_dialog.tasks.empathetic.replies import ANY, MIN_EMOTION, Reflector, read_frames
+from paddle_dialog.tasks.empathetic.turns import read_turn
 
 TURNS = (
     Path(__file__).parent / "data" / "clauses.tsv"
@@ -26,13 +28,26 @@ def test_clauses_are_mirrored() -> None:
         assert [one.text if language == "en" else f"{one.text}|{one.kind}" for one in found] == wanted, turn
 
 
-def test_what_hurts_and_what_is_about_the_speaker_comes_first() -> None:
-    first = max(chinese_clauses("他现在读高三。我真的很担心他的成绩。"), key=lambda clause: clause.weight)
-    assert first.text == "你真的很担心他的成绩"
+def test_what_is_about_the_speaker_and_of_a_good_length_comes_first() -> None:
     first = max(
         english_clauses("It was a long day. My sister forgot my birthday again."), key=lambda c: c.weight
     )
     assert first.text == "your sister forgot your birthday again"
+
+
+@pytest.mark.parametrize(
+    ("turn", "language", "option"),
+    [
+        ("tea or coffee?", "en", "coffee"),
+        ("Hi! Should I wear my red dress or my blue one?", "en", "your blue one"),
+        ("Are you coming or not?", "en", None),
+        ("This is hard, or so it seems.", "en", None),
+        ("喝茶还是喝咖啡？", "zh", "喝咖啡"),
+        ("去海边还是去山里好呢", "zh", "去山里"),
+    ],
+)
+def test_the_last_option_of_a_choice(turn: str, language: str, option: str | None) -> None:
+    assert option_of(turn, language) == option
 
 
 @given(st.text(max_size=80))
@@ -57,31 +72,41 @@ def test_every_frame_has_its_place_and_every_emotion_a_frame(language: str) -> N
     assert all(frames[kind, ANY] for kind in kinds)
 
 
-def test_frames_are_those_of_the_likeliest_emotions(monkeypatch: pytest.MonkeyPatch) -> None:
+def reflector(language: str) -> Reflector:
+    return Reflector(language, EMOTIONS_OF[language], lambda text: read_turn(text, "", language).tone)
+
+
+def test_frames_are_those_of_the_likeliest_emotions_of_the_tone() -> None:
     emotions = EMOTIONS_OF["en"]
-    reflector = Reflector("en", emotions)
-    felt = np.linspace(0, MIN_EMOTION, len(emotions)) + 0.01
-    found = reflector.replies("My dog died last night. I miss him so much.", felt, 12)
+    turn = "My dog died last night. I miss him so much."
+    felt = np.full(len(emotions), 0.01)
+    felt[[emotions.index("sad"), emotions.index("joyful")]] = MIN_EMOTION + 0.1
+    found = reflector("en").replies(turn, felt, "sorry", 12)
     assert len(found) == 12 == len({reply.text for reply in found})
-    assert {reply.emotions for reply in found} == {*((name,) for name in emotions[-LIKELY:]), ()}
+    assert {reply.emotions for reply in found} == {("sad",), ()}
     assert all("dog died last night" in reply.text or "miss him so much" in reply.text for reply in found)
     assert all(reply.text[0].isupper() for reply in found)
-    again = reflector.replies("My dog died last night. I miss him so much.", felt, 12)
-    assert again == found
-    assert reflector.replies("Thank you!", felt, 12) == [] == reflector.replies("", felt, 12)
+    assert reflector("en").replies(turn, felt, "sorry", 12) == found
+    assert reflector("en").replies("Thank you!", felt, "plain", 12) == []
+    assert reflector("en").replies("", felt, "plain", 12) == []
 
 
-def test_what_is_grim_gets_no_joy() -> None:
-    emotions = EMOTIONS_OF["en"]
-    felt = np.eye(len(emotions))[emotions.index("content")]
-    found = Reflector("en", emotions).replies("It scarred me for life.", felt, 12)
-    assert found and ("content",) not in {reply.emotions for reply in found}
-    assert any("I really feel for you" in reply.text for reply in found)
-    assert not any("wonderful" in reply.text or "happy" in reply.text for reply in found)
+@pytest.mark.parametrize(
+    ("language", "turn", "tone", "never"),
+    [
+        ("en", "It scarred me for life.", "sorry", "happy|wonderful|glad"),
+        ("en", "They found my lost dog and he is fine!", "glad", "sorry|hard|struggle"),
+        ("zh", "我的家里没有任何温暖，妈妈也不会做饭。他对我很好。", "sorry", "棒|恭喜|开心"),
+        ("zh", "手术很成功，肿瘤都切干净了！", "glad", "不好受|滋味|心疼|不容易"),
+    ],
+)
+def test_joy_never_gets_sorrow_and_grief_never_joy(language: str, turn: str, tone: Any, never: str) -> None:
+    felt = np.full(len(EMOTIONS_OF[language]), 1 / len(EMOTIONS_OF[language]))
+    found = reflector(language).replies(turn, felt, tone, 12)
+    assert found and not [reply.text for reply in found if re.search(never, reply.text)]
 
 
-def test_a_good_word_gets_no_joy_from_who_feels_bad() -> None:
-    emotions = EMOTIONS_OF["zh"]
-    felt = np.eye(len(emotions))[emotions.index("annoyed")]
-    found = Reflector("zh", emotions).replies("我的家里没有任何温暖，妈妈也不会做饭。他对我很好。", felt, 12)
-    assert found and not any("棒" in reply.text or "恭喜" in reply.text for reply in found)
+def test_of_a_turn_with_good_and_bad_news_the_other_clause_is_left() -> None:
+    felt = np.full(32, 1 / 32)
+    found = reflector("en").replies("My grandma is dying. I passed my driving test!", felt, "glad", 12)
+    assert found and all("driving test" in reply.text for reply in found)

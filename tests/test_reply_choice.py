@@ -1,4 +1,4 @@
-"""Which reply is said: dialogue acts, written replies, the judge's order, manners, and the command that fits it."""
+"""Which reply is said: written replies, the judge's order, manners, and the command that fits it."""
 
 from __future__ import annotations
 
@@ -11,9 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 from command import run_here
-from empathetic_toys import judged_predictor, random_judge, save_model
-from hypothesis import given
-from hypothesis import strategies as st
+from empathetic_toys import judged_predictor, save_model
 from sklearn.feature_extraction.text import TfidfVectorizer
 
 from paddle_dialog.bundle.folder import load_bundle, save_bundle
@@ -23,14 +21,9 @@ from paddle_dialog.judge import JUDGE, Judge
 from paddle_dialog.tasks.empathetic.config import EmpatheticConfig
 from paddle_dialog.tasks.empathetic.data.emotions import EMOTIONS, EMOTIONS_OF
 from paddle_dialog.tasks.empathetic.judge import (
-    BUCKETS,
-    DIALOGUE_ACTS,
     FEATURES,
     ORIGINS,
     SHARED,
-    ActClassifier,
-    ReplyJudge,
-    act_features,
     judge_of_bundle,
     judged_width,
     measured,
@@ -38,7 +31,6 @@ from paddle_dialog.tasks.empathetic.judge import (
 from paddle_dialog.tasks.empathetic.prediction import EmpatheticPredictor
 from paddle_dialog.tasks.empathetic.reading import ReadContext
 from paddle_dialog.tasks.empathetic.replies import (
-    ACTS,
     ANY_AGREEMENT,
     MIN_SIMILARITY,
     Reflector,
@@ -47,45 +39,13 @@ from paddle_dialog.tasks.empathetic.replies import (
     agreement,
     read_written,
     repeats,
+    tone_of_emotions,
     units,
 )
-from tools.weights.empathetic.judge_fitting import fit_acts, main, make_parser
+from paddle_dialog.tasks.empathetic.turns import ACTS, read_turn
+from tools.weights.empathetic.judge_fitting import main, make_parser
 
 WIDTH = 8  # of the toys' models
-
-# Dialogue acts.
-
-SAID = {
-    "thanks": ["thank you so much", "thanks a lot", "thank you, that helps", "many thanks to you"],
-    "farewell": ["bye now", "good bye", "i have to go, bye", "see you, bye"],
-    "question": ["do you sleep?", "what do you eat?", "are you a robot?", "do you like me?"],
-}
-TURNS = [(act, turn) for act, turns in SAID.items() for turn in turns * 5]
-
-
-def test_the_acts_of_new_turns_are_told_with_probabilities() -> None:
-    classify = fit_acts([turn for _, turn in TURNS], [act for act, _ in TURNS])
-    for turn, act in (("thank you", "thanks"), ("bye bye", "farewell"), ("do you dream?", "question")):
-        probabilities = classify(turn)
-        assert ACTS[int(probabilities.argmax())] == act and probabilities.sum() == pytest.approx(1)
-
-
-@given(st.text(max_size=80))
-def test_any_turn_has_features_of_unit_length(turn: str) -> None:
-    buckets, weights = act_features(turn)
-    assert np.linalg.norm(weights) == pytest.approx(1)
-    assert len({*buckets.tolist()}) == len(buckets) and ((buckets >= 0) & (buckets < BUCKETS)).all()
-
-
-def test_the_file_of_the_acts_holds_them() -> None:
-    classify = random_judge().acts
-    again = ActClassifier.from_bytes(classify.to_bytes())
-    np.testing.assert_allclose(again("oh no!"), classify("oh no!"), atol=1e-2)  # in 16 bits
-    with pytest.raises(UserError, match="here: holds no classifier of dialogue acts"):
-        ActClassifier.from_bytes(b"nonsense", "here")
-    with pytest.raises(UserError, match=r"weights, and .* are needed; fit it anew"):
-        ActClassifier.from_bytes(ActClassifier(np.ones((4, 2), np.float32)).to_bytes())
-
 
 # Written replies.
 
@@ -124,7 +84,7 @@ def test_replies_to_statements_are_chosen_by_what_is_felt() -> None:
     statement = np.eye(len(ACTS))[ACTS.index("statement")]
     for emotion in ("sad", "joyful", "angry"):
         felt = np.eye(len(EMOTIONS))[EMOTIONS.index(emotion)]
-        for one in written.matches("well", statement, felt, 5):
+        for one in written.matches("well", statement, felt, 5, tone_of_emotions([emotion])):
             assert ACTS[one.reply.act] == "statement" and emotion in one.reply.emotions and one.agreement == 1
     general = [
         one.reply.general or one.similarity >= MIN_SIMILARITY
@@ -164,12 +124,12 @@ def test_what_the_judge_reads_by_hand() -> None:
     np.testing.assert_array_equal(states[1][1], states[0][1])
 
 
-def judge_of(**weights: float) -> ReplyJudge:
+def judge_of(**weights: float) -> Judge:
     """Return a judge that counts the origin of a reply alone."""
     values = np.zeros(judged_width(WIDTH), np.float32)
     for origin, weight in weights.items():
         values[ORIGINS.index(origin) * (2 + len(ACTS))] = weight
-    return ReplyJudge(random_judge().acts, Judge(values))
+    return Judge(values)
 
 
 SAID_BACK = ["my dog died last night .", "Your dog died last night. Oh no!", "he was so old ."]
@@ -190,9 +150,9 @@ def test_prepared_replies_are_ordered_by_the_judge_and_the_generator_fills_up(
     (answer,) = found.answer([turns], n_best=3)
     assert [one.origin for one in answer.predictions] == origins
     (context,) = found._emotion_of_last_turn([read_context(found, *turns)])
-    acts = found.judge.acts(turns[-1])
+    acts = found.read_turn(turns).acts
     prepared = [one for one in answer.predictions if one.origin != "model"]
-    values = found.judge.judge(measured(found.encoder, context, acts, prepared))
+    values = found.judge(measured(found.encoder, context, acts, prepared))
     assert (np.diff(values) <= 1e-5).all()
     assert answer.act == ACTS[int(acts.argmax())] == answer.as_dict()["act"]
     assert found.answer([turns])[0].predictions == answer.predictions[:1]
@@ -297,21 +257,21 @@ def test_a_fitted_judge_answers_as_the_raters_liked(
     written = [one.text for one in read_written("en") if one.general and not one.emotions][:4]
     lines = []
     for number, turn in enumerate(STATEMENTS * 4):
-        reflected = [one.text for one in Reflector("en", EMOTIONS).replies(turn, felt, 4)]
+        tone = read_turn(turn, "", "en").tone
+        mirrored = Reflector("en", EMOTIONS, lambda text: "plain").replies(turn, felt, tone, 4)
+        reflected = [one.text for one in mirrored]
         rated = [
             {"text": text, "sensible": is_liked, "specific": is_liked, "empathy": 1 + 4 * is_liked}
             for texts, is_liked in ((reflected, liked == "reflected"), (written, liked == "written"))
             for text in texts
         ]
-        line = {"id": f"{number}-1", "act": "statement", "context": [turn], "candidates": rated}
+        line = {"id": f"{number}-1", "context": [turn], "candidates": rated}
         lines.append(json.dumps(line) + "\n")
     (tmp_path / "rated.jsonl").write_text("".join(lines), encoding="utf-8")
-    (tmp_path / "turns.tsv").write_text("".join(f"{act}\t{turn}\n" for act, turn in TURNS), encoding="utf-8")
-    files = f"--turns {tmp_path}/turns.tsv --ratings {tmp_path}/rated.jsonl"
-    command = f"-c {recipe} --weights {weights} {files} --output {tmp_path}/judged"
-    assert run_tool(main, make_parser(), command.split()) == 0
-    assert "dialogue acts: " in (printed := capsys.readouterr().out) and "turn 1: " in printed
-    assert {JUDGE, DIALOGUE_ACTS} <= load_bundle(tmp_path / "judged").extra.keys()
+    files = f"--ratings {tmp_path}/rated.jsonl --output {tmp_path}/judged"
+    assert run_tool(main, make_parser(), f"-c {recipe} --weights {weights} {files}".split()) == 0
+    assert "turn 1: " in capsys.readouterr().out
+    assert JUDGE in load_bundle(tmp_path / "judged").extra
     context = json.dumps({"context": [STATEMENTS[0], "Your dog died last night!", STATEMENTS[1]]})
     asked = STATEMENTS[0] if liked == "reflected" else context
     predict = ("predict", "-c", recipe, "--json", "--n-best", 5, asked)
@@ -328,34 +288,19 @@ def test_a_fitted_judge_answers_as_the_raters_liked(
     assert off == plain
 
 
-@pytest.mark.parametrize(
-    ("name", "content", "told"),
-    [
-        ("turns", "shout\thello\n", "turns:1: give an act, a tab and a turn"),
-        (
-            "rated",
-            '{"id": "1-1", "act": "thanks", "context": ["a"], "candidates": []}\n',
-            "no ratings in this file",
-        ),
-        ("rated", '{"id": "1-1", "act": "shout", "context": ["a"], "candidates": []}\n', "'shout' is no act"),
-    ],
-)
-def test_bad_ratings_are_told(
-    recipe: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], name: str, content: str, told: str
+def test_a_file_without_ratings_is_refused(
+    recipe: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    texts = {"turns": "thanks\tthank you\n", "rated": "", name: content}
-    for file, text in texts.items():
-        (tmp_path / file).write_text(text, encoding="utf-8")
-    files = f"--turns {tmp_path}/turns --ratings {tmp_path}/rated --output {tmp_path}/out"
-    assert (
-        run_tool(main, make_parser(), f"-c {recipe} --weights {recipe.parent}/run/best {files}".split()) == 2
-    )
-    assert told in capsys.readouterr().err and not (tmp_path / "out").exists()
+    (tmp_path / "rated").write_text('{"id": "1-1", "context": ["a"], "candidates": []}\n', encoding="utf-8")
+    files = f"--ratings {tmp_path}/rated --output {tmp_path}/out"
+    command = f"-c {recipe} --weights {recipe.parent}/run/best {files}"
+    assert run_tool(main, make_parser(), command.split()) == 2
+    assert "no ratings in this file" in capsys.readouterr().err and not (tmp_path / "out").exists()
 
 
 def test_a_damaged_judge_is_told(recipe: Path, tmp_path: Path) -> None:
     bundle = load_bundle(recipe.parent / "run" / "best")
-    files = {JUDGE: Judge(np.ones(3)).to_bytes(), DIALOGUE_ACTS: random_judge().acts.to_bytes()}
+    files = {JUDGE: Judge(np.ones(3)).to_bytes()}
     save_bundle(dataclasses.replace(bundle, extra={**bundle.extra, **files}), tmp_path / "damaged")
     outcome = run_here("predict", "-c", recipe, "--weights", tmp_path / "damaged", "hello")
     assert outcome.status == 2 and "reads 3 numbers of a text, and this model has" in outcome.stderr

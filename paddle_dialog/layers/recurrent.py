@@ -17,7 +17,9 @@ from paddle_dialog.layers.operators import Dropout
 
 ScoreName = Literal["additive", "dot", "scaled_dot", "bilinear"]
 CellName = Literal["lstm", "gru"]
-LayerStates = list[tuple[Tensor, ...]]  # of each layer hidden and cell state, of a GRU the hidden one; [B, H] each
+LayerStates = list[
+    tuple[Tensor, ...]
+]  # of each layer hidden and cell state, of a GRU the hidden one; [B, H] each
 
 
 class RecurrentEncoder(nn.Layer):

@@ -58,8 +58,10 @@ class NumpyCell:
     def step(self, inputs: np.ndarray, state: CellState) -> CellState:
         """Return the state after one more input, whose gates are [N, G H]."""
         recurrent = self._of_hidden(state[0])  # [N, G H]
-        return self._lstm(inputs + recurrent, state[1]) if self._kind == "lstm" else self._gru(
-            inputs, recurrent, state[0]
+        return (
+            self._lstm(inputs + recurrent, state[1])
+            if self._kind == "lstm"
+            else self._gru(inputs, recurrent, state[0])
         )
 
     def _lstm(self, gates: np.ndarray, cell: np.ndarray) -> CellState:
@@ -70,7 +72,7 @@ class NumpyCell:
         return (out + one) * half * np.tanh(cell), cell
 
     def _gru(self, inputs: np.ndarray, recurrent: np.ndarray, hidden: np.ndarray) -> CellState:
-        """The reset gate acts after the product, as Paddle's does."""
+        """Take a step of a GRU whose reset gate acts after the product, as Paddle's does."""
         half, size = np.float32(0.5), self._size
         gates = half + half * np.tanh(inputs[:, : 2 * size] + recurrent[:, : 2 * size])
         reset, keep = gates[:, :size], gates[:, size:]  # [N, H] each
@@ -190,9 +192,7 @@ class NumpyLstmDecoder(NumpyDecoder):
         values = self._memory_projection(outputs)  # [B, S, H]
         mask = padding_mask(lengths, outputs.shape[1])[:, None]  # [B, 1, S]
         rows = RowSources.of(np.arange(len(outputs)), len(outputs))
-        return LstmState(
-            cells, np.zeros_like(cells[0][0]), rows, values, self._score.prepare(values), mask
-        )
+        return LstmState(cells, np.zeros_like(cells[0][0]), rows, values, self._score.prepare(values), mask)
 
     def step(self, inputs: np.ndarray, state: LstmState) -> tuple[np.ndarray, np.ndarray, LstmState]:
         """Decode one more position of every row."""

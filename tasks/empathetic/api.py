@@ -173,8 +173,7 @@ class ReplyEndpoint(Endpoint[ReplyRequest]):
 
     def takes_any_words(self, request: ReplyRequest) -> bool:
         """Return whether the newest turn speaks of danger: nobody who does so is turned away for a word."""
-        predictor = self.predictor
-        return predictor.care.answer(request.context[-1], predictor.language.name) is not None
+        return self.predictor.read_turn(request.context).care != "none"
 
     def prepare(self, request: ReplyRequest) -> Job:
         # A turn that speaks of danger is answered however long it is.

@@ -49,13 +49,27 @@ _EDGES = ' \t，,、“”"‘’()（）'
 _MISSED = re.compile("^我?(?:真的|很|好|非常)?想(?!要)(?:他|她|它|你|我|家|爸|妈|爷|奶|孩子|念)")
 
 
+_OPTIONS = {
+    "en": re.compile(
+        r"[\w'-] or (?!not\b|no\b|what\b|so\b|something\b|anything\b)([\w' -]+)\?", re.IGNORECASE
+    ),
+    "zh": re.compile("[^，。！？,.!?]还是([^，。！？,.!?是]{1,10}?)(?:好|呢|啊|呀|比较好|更好)*[？?。！!]?$"),
+}
+
+
 @dataclass(frozen=True)
 class Clause:
     """What the speaker has said, as the listener says it: "my dog died" is "your dog died"."""
 
     text: str  # without a full stop
-    kind: Kind  # what it is to the speaker, which decides what goes with it
+    kind: Kind  # what it is to the speaker where no mood says so
     weight: float  # the higher, the more it seems to be what the speaker wants heard
+
+
+def option_of(turn: str, language: str) -> str | None:
+    """Return the last of the options that a turn asks to choose from; None where it names none."""
+    found = _OPTIONS[language].search(turn.strip())
+    return _english_mirrored(found[1].strip()) if found and language == "en" else found and found[1]
 
 
 def clauses_of(turn: str, language: str) -> list[Clause]:
@@ -74,11 +88,7 @@ def english_clauses(turn: str) -> list[Clause]:
         parts = [text] if text is not None else _usable_parts(whole)
         found += [part for part in parts if part is not None]
     return [
-        Clause(
-            _english_mirrored(text),
-            "trouble" if _english_pattern("grim", r"\b{}").search(text) else "plain",
-            _english_weight(text, place / len(found)),
-        )
+        Clause(_english_mirrored(text), "plain", _english_weight(text, place / len(found)))
         for place, text in enumerate(found)
     ]
 
@@ -218,32 +228,13 @@ def _chinese_mirrored(text: str) -> str:
 def _chinese_kind(text: str) -> Kind:
     if _chinese_pattern("intent", _SUBJECT).match(text):
         return "plan"
-    good = f"(?:{_alternatives('zh', 'good')})"
-    if _chinese_pattern("trouble").search(text) or re.search(
-        f"[不没无别].{{0,2}}{good}|{good}不[起出了]", text
-    ):
-        return "trouble"
-    if _MISSED.match(text):
-        return "plain"
-    kinds: tuple[Kind, ...] = ("plan", "wish")
-    for kind in kinds:
-        if _chinese_pattern(kind, _SUBJECT).match(text):
-            return kind
-    return "good" if _chinese_pattern("good").search(text) and "曾经" not in text else "plain"
+    kinds: tuple[Kind, ...] = () if _MISSED.match(text) else ("plan", "wish")
+    return next((kind for kind in kinds if _chinese_pattern(kind, _SUBJECT).match(text)), "plain")
 
 
 def _chinese_weight(text: str, place: float) -> float:
-    """Prefer what hurts or pleases, what is about the speaker, and what is late in the turn (`place` in 0–1)."""
-    feelings = len(set(_chinese_pattern("trouble").findall(text))) + len(
-        set(_chinese_pattern("good").findall(text))
-    )
-    return (
-        (feelings > 0)
-        + 0.5 * min(feelings, 3)
-        + 0.5 * ("我" in text)
-        + 0.4 * place
-        - abs(len(text) - LIKELIEST_CHARACTERS) / 20
-    )
+    """Prefer what is about the speaker, of a good length, and late in the turn (`place` in 0–1)."""
+    return 0.5 * ("我" in text) + 0.4 * place - abs(len(text) - LIKELIEST_CHARACTERS) / 20
 
 
 @cache

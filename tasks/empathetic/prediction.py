@@ -6,7 +6,7 @@ import dataclasses
 import math
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from functools import cached_property
-from typing import TypeVar
+from typing import Literal, TypeVar
 
 import numpy as np
 
@@ -15,19 +15,17 @@ from paddle_dialog.data.records import Record
 from paddle_dialog.decoding.interface import Hypothesis
 from paddle_dialog.decoding.processors import ForbiddenTokens, LogitsProcessor, MinimumLength, NoRepeatNGram
 from paddle_dialog.decoding.search import SearchOptions, decode
+from paddle_dialog.judge import Judge
 from paddle_dialog.predictor import check_request, check_texts
 from paddle_dialog.tasks.empathetic.care import care_responder
 from paddle_dialog.tasks.empathetic.config import EmpatheticConfig, EmpatheticDecodingConfig
 from paddle_dialog.tasks.empathetic.data.dialogue import parse_context
 from paddle_dialog.tasks.empathetic.data.emotions import NO_CLEAR_EMOTION
 from paddle_dialog.tasks.empathetic.data.encoding import DialogueEncoder, not_words, pad_sources
-from paddle_dialog.tasks.empathetic.judge import ReplyJudge, first_new
+from paddle_dialog.tasks.empathetic.judge import first_new, ordered
 from paddle_dialog.tasks.empathetic.reading import ContextReader, ReadContext, log_probs
 from paddle_dialog.tasks.empathetic.replies import (
-    ACTS,
     MIN_SIMILARITY,
-    STATEMENT,
-    Act,
     Answer,
     Reflector,
     ReplyPrediction,
@@ -37,6 +35,7 @@ from paddle_dialog.tasks.empathetic.replies import (
     origin_note,
     repeats,
 )
+from paddle_dialog.tasks.empathetic.turns import STATEMENT, Act, TurnReading, read_turn
 from paddle_dialog.text.characters import LanguageName, language_of
 from paddle_dialog.text.vocabulary import Vocabulary
 
@@ -67,7 +66,7 @@ class EmpatheticPredictor(ContextReader):
         config: EmpatheticConfig,
         trained: TrainedModel,
         encoder: DialogueEncoder | None = None,
-        judge: ReplyJudge | None = None,
+        judge: Judge | None = None,
     ) -> None:
         super().__init__(config, trained, encoder)
         self.care = care_responder(config.care)
@@ -80,7 +79,11 @@ class EmpatheticPredictor(ContextReader):
 
     @cached_property
     def _reflector(self) -> Reflector:
-        return Reflector(self.language.name, self.emotions)
+        return Reflector(self.language.name, self.emotions, lambda text: self.read_turn([text]).tone)
+
+    def read_turn(self, turns: Sequence[str]) -> TurnReading:
+        """Return what the newest turn of a conversation means."""
+        return read_turn(turns[-1], turns[-2] if len(turns) > 1 else "", self.language.name)
 
     def predict(
         self, contexts: Sequence[str | Sequence[str]], n_best: int | None = None
@@ -131,17 +134,26 @@ class EmpatheticPredictor(ContextReader):
         options = self.search_options(settings, count, seed)
 
         def answered(batch: list[ReadContext]) -> Iterator[Answer]:
-            cared = [self.care.answer(context.turns[-1], self.language.name) for context in batch]
+            readings = [self.read_turn(context.turns) for context in batch]
+            cared = [
+                self.care.answer(context.turns, reading, self.language.name)
+                for context, reading in zip(batch, readings, strict=True)
+            ]
             understood = batch if self.judge is None else self._emotion_of_last_turn(batch)
-            asked = [one for one, sentence in zip(understood, cared, strict=True) if sentence is None]
+            each = list(zip(understood, readings, cared, strict=True))
+            asked = [(context, reading) for context, reading, sentence in each if sentence is None]
             ranked = iter(self.ranked(asked, options) if asked else [])
-            for context, sentence in zip(understood, cared, strict=True):
-                if sentence is None:
-                    act, replies = next(ranked)
-                    accepted = [reply for reply in replies if accepts(reply.text)][:count]
-                    yield self._answer(context, act, accepted, settings.min_confidence)
-                else:
+            for context, reading, sentence in each:
+                if sentence is not None:
                     yield self._caring(context, sentence)
+                    continue
+                replies = next(ranked)
+                relief = self.care.reassurance(context.turns, reading, self.language.name)
+                if relief is not None:
+                    replies = [self._fixed(relief, "written"), *replies]
+                accepted = [reply for reply in replies if accepts(reply.text)][:count]
+                act = None if self.judge is None else reading.act
+                yield self._answer(context, act, accepted, settings.min_confidence)
 
         return self._in_batches(contexts, settings.batch_size, answered, emotions)
 
@@ -215,8 +227,11 @@ class EmpatheticPredictor(ContextReader):
 
     def _caring(self, context: ReadContext, sentence: str) -> Answer:
         assert context.predicted is not None
-        reply = ReplyPrediction(sentence, 0.0, self.language.tokens_of(sentence), origin="care")
+        reply = self._fixed(sentence, "care")
         return Answer(context.original, None, context.predicted, (reply,), self.emotions, care=True)
+
+    def _fixed(self, sentence: str, origin: Literal["written", "care"]) -> ReplyPrediction:
+        return ReplyPrediction(sentence, 0.0, self.language.tokens_of(sentence), origin=origin)
 
     def predict_records(self, texts: Sequence[str], n_best: int | None = None) -> Iterable[Record]:
         """Answer as JSON records.
@@ -260,44 +275,44 @@ class EmpatheticPredictor(ContextReader):
         )
 
     def ranked(
-        self, contexts: Sequence[ReadContext], options: SearchOptions
-    ) -> list[tuple[Act | None, list[ReplyPrediction]]]:
-        """Return the act of the newest turn and the candidates, best first, for the contexts of one batch.
+        self, contexts: Sequence[tuple[ReadContext, TurnReading]], options: SearchOptions
+    ) -> list[list[ReplyPrediction]]:
+        """Return the candidates, best first, for the contexts of one batch and what their newest turns mean.
 
-        The generator writes where fewer prepared replies than wanted are new. Without a judge there is no act, and it
-        answers alone.
+        The generator writes where fewer prepared replies than wanted are new. Without a judge it answers alone.
         """
         if self.judge is None:
-            return [(None, replies) for replies in write_replies(self.encoder, contexts, options)]
-        acts = [self.judge.acts(context.turns[-1]) for context in contexts]  # [A] each
+            return write_replies(self.encoder, [context for context, _ in contexts], options)
         found = [
-            self.judge.order(self.encoder, context, own, self.prepared(context, own))
-            for context, own in zip(contexts, acts, strict=True)
+            ordered(self.judge, self.encoder, context, reading.acts, self.prepared(context, reading))
+            for context, reading in contexts
         ]
         short = [
-            row for row, context in enumerate(contexts) if count_new(found[row], context) < options.n_best
+            row
+            for row, (context, _) in enumerate(contexts)
+            if count_new(found[row], context) < options.n_best
         ]
         if short:
-            generated = write_replies(self.encoder, [contexts[row] for row in short], options)
+            generated = write_replies(self.encoder, [contexts[row][0] for row in short], options)
             for row, replies in zip(short, generated, strict=True):
-                found[row] = first_new([*found[row], *replies], contexts[row])
-        return [(ACTS[int(own.argmax())], replies) for own, replies in zip(acts, found, strict=True)]
+                found[row] = first_new([*found[row], *replies], contexts[row][0])
+        return found
 
     def prepared(
-        self, context: ReadContext, acts: np.ndarray, only: Collection[str] | None = None
+        self, context: ReadContext, reading: TurnReading, only: Collection[str] | None = None
     ) -> list[ReplyPrediction]:
         """Return the written replies and the reflections that fit a context.
 
         A statement is mirrored at most every other time; in between general replies answer it.
 
         Args:
-            acts: probabilities of the acts of its newest turn [A].
+            reading: of its newest turn.
             only: the texts wanted, of all that there are; None takes the first of each kind, as the config says.
         """
         turn, felt, replies = context.turns[-1], context.emotions, self.config.replies
         wanted = (replies.written, replies.reflections) if only is None else (None, MAX_REFLECTIONS)
-        written = self.written.matches(turn, acts, felt, wanted[0])
-        reflected = self._reflector.replies(turn, felt, wanted[1])
+        written = self.written.matches(turn, reading.acts, felt, wanted[0], reading.tone)
+        reflected = self._reflector.replies(turn, felt, reading.tone, wanted[1])
         if only is not None:
             written = [one for one in written if one.reply.text in only]
             reflected = [one for one in reflected if one.text in only]

@@ -14,24 +14,18 @@ import math
 import re
 import zlib
 from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from itertools import pairwise, product
-from typing import Any, Literal, get_args
+from typing import Any, Literal
 
 import numpy as np
 
 from paddle_dialog.data.records import Record
 from paddle_dialog.predictor import Prediction
-from paddle_dialog.tasks.empathetic.clauses import KINDS, Clause, Kind, clauses_of
+from paddle_dialog.tasks.empathetic.clauses import KINDS, Clause, Kind, clauses_of, option_of
 from paddle_dialog.tasks.empathetic.data.emotions import EMOTIONS
-
-Act = Literal[
-    "statement", "question", "advice", "request", "joke", "correction", "complaint", "thanks", "greeting", "farewell",
-    "acknowledgement", "refusal",
-]  # fmt: skip
-ACTS: tuple[Act, ...] = get_args(Act)
-STATEMENT = ACTS.index("statement")  # news and feelings; `question` is one about the listener
+from paddle_dialog.tasks.empathetic.turns import ACTS, STATEMENT, Act, Tone
 
 TOP_EMOTIONS = 5
 REPEATED = {"en": 4, "zh": 6}  # words or characters in a row that nobody wants to read twice
@@ -43,19 +37,22 @@ MIN_ACT = 0.4  # least probability of an act whose replies may be used, unless i
 MIN_SIMILARITY = 0.35  # of the turns of a reply that is not general
 
 # Reflections.
+SLOT = "{}"  # in a reply or frame, of what it takes from the turn
 ANY = "any"  # in the place of an emotion in the files of frames
 CLAUSES = 5  # of a turn, at most
-SURE = 0.6  # probability of all bad or all good emotions that decides the kind of a plain clause
 LIKELY = 2  # emotions whose frames are tried, besides those for any
 MIN_EMOTION = 0.25  # their least probability: comfort for the wrong feeling is worse than none
-_BAD = (
-    "afraid", "angry", "annoyed", "anxious", "apprehensive", "ashamed", "devastated", "disappointed", "disgusted",
-    "embarrassed", "furious", "guilty", "jealous", "lonely", "sad", "terrified",
-)  # fmt: skip
-_GOOD = (
-    "calm", "confident", "content", "excited", "faithful", "grateful", "happy", "hopeful", "impressed", "joyful",
-    "prepared", "proud", "trusting",
-)  # fmt: skip
+_TONES: dict[Tone, tuple[str, ...]] = {  # of the emotions that have one
+    "sorry": (
+        "afraid", "angry", "annoyed", "anxious", "apprehensive", "ashamed", "devastated", "disappointed", "disgusted",
+        "embarrassed", "furious", "guilty", "jealous", "lonely", "sad", "terrified",
+    ),
+    "glad": (
+        "calm", "confident", "content", "excited", "faithful", "grateful", "happy", "hopeful", "impressed", "joyful",
+        "prepared", "proud", "trusting",
+    ),
+}  # fmt: skip
+_KIND_OF_TONE: dict[Tone, Kind] = {"glad": "good", "sorry": "trouble", "plain": "plain"}
 
 _UNIT = re.compile(r"[a-z]+(?:'[a-z]+)?|\d+|[\u3400-\u9fff]")
 _MARK = re.compile(r"[?？]")
@@ -145,6 +142,12 @@ def is_question(text: str) -> bool:
     return text.rstrip("\"'”’」 ").endswith(("?", "？"))
 
 
+def tone_of_emotions(emotions: Sequence[str]) -> Tone:
+    """Return the tone that suits all of the emotions; plain where none does."""
+    suiting = [tone for tone, names in _TONES.items() if emotions and all(name in names for name in emotions)]
+    return suiting[0] if suiting else "plain"
+
+
 @dataclass(frozen=True)
 class WrittenReply:
     """A reply that is right for nearly everybody who says such a thing."""
@@ -154,6 +157,11 @@ class WrittenReply:
     text: str  # of the reply
     emotions: tuple[str, ...] = ()  # of the speaker for which a reply to a statement is meant; empty for any
     general: bool = False  # fits nearly every turn of the act; others need a turn like their own
+
+    @property
+    def tone(self) -> Tone:
+        """What the reply says by its tone, that of its emotions."""
+        return tone_of_emotions(self.emotions)
 
 
 @dataclass(frozen=True)
@@ -182,8 +190,13 @@ class WrittenReplies:
         self._meant = np.array([[e in reply.emotions for e in emotions] for reply in self.replies])  # [N, C]
         self._for_any = ~self._meant.any(axis=1)  # [N]
         self._general = np.array([reply.general for reply in self.replies])  # [N]
+        self._tones = np.array([reply.tone for reply in self.replies])  # [N]
+        self._choose = np.array([SLOT in reply.text for reply in self.replies])  # [N]
+        self._language = language
 
-    def matches(self, turn: str, acts: np.ndarray, felt: np.ndarray, count: int | None = None) -> list[Match]:
+    def matches(
+        self, turn: str, acts: np.ndarray, felt: np.ndarray, count: int | None = None, tone: Tone = "plain"
+    ) -> list[Match]:
         """Return the replies that fit a turn best by act, words and emotion.
 
         A reply that is not general needs a turn like its own, and one for an emotion needs that emotion.
@@ -192,6 +205,7 @@ class WrittenReplies:
             acts: probabilities of its acts [A].
             felt: probabilities of the emotions [C].
             count: how many, at most; None returns all, whether they fit or not.
+            tone: that suits the turn; replies of another one do not fit.
         """
         similarities = np.zeros(len(self.replies))  # [N], cosines of TF-IDF
         for gram, weight in self._unit(_bag(turn)).items():
@@ -202,11 +216,17 @@ class WrittenReplies:
         if count is not None:
             is_like = self._general | (similarities >= MIN_SIMILARITY)
             is_felt = self._for_any | (agreements >= MIN_AGREEMENT)
-            fits = is_like & is_felt & (acts[self._acts] >= min(MIN_ACT, acts.max()))
+            suits = (self._tones == "plain") | (self._tones == tone)
+            fits = is_like & is_felt & suits & (acts[self._acts] >= min(MIN_ACT, acts.max()))
+            option = None if tone == "sorry" else option_of(turn, self._language)
+            fits &= ~self._choose if option is None else True
             values[~fits] = -np.inf
             count = min(count, int(fits.sum()))
         best = np.argsort(-values, kind="stable")[:count]
-        return [Match(self.replies[row], float(similarities[row]), float(agreements[row])) for row in best]
+        found = [Match(self.replies[row], float(similarities[row]), float(agreements[row])) for row in best]
+        if count is None or option is None:
+            return found
+        return [replace(one, reply=replace(one.reply, text=framed(one.reply.text, option))) for one in found]
 
     def _unit(self, bag: set[str]) -> dict[str, float]:
         """Return the IDF of each known n-gram, scaled to unit length."""
@@ -254,30 +274,36 @@ class Reflection:
 
 
 class Reflector:
-    """Mirrors what a speaker has said; which clause and frame fit is left to the judge."""
+    """Mirrors what a speaker has said; which clause and frame fit is left to the judge.
 
-    def __init__(self, language: str, emotions: Sequence[str]) -> None:
+    Args:
+        tone_of: the tone that suits a text.
+    """
+
+    def __init__(self, language: str, emotions: Sequence[str], tone_of: Callable[[str], Tone]) -> None:
         self._emotions = emotions
         self._language = language
         self._frames = read_frames(language)
+        self._tone_of = tone_of
 
-    def replies(self, turn: str, felt: np.ndarray, count: int) -> list[Reflection]:
+    def replies(self, turn: str, felt: np.ndarray, tone: Tone, count: int) -> list[Reflection]:
         """Return replies to a turn.
 
         Args:
             felt: probabilities of the emotions [C].
+            tone: that suits the turn; no clause of the opposite one is mirrored, no emotion of it answered.
 
         Returns:
             Each clause in one frame for each of the likeliest emotions and in one for any; then in more of them.
         """
         best = np.argsort(-felt, kind="stable")[:LIKELY]
         likely = [self._emotions[index] for index in best if felt[index] >= MIN_EMOTION]
-        mood = self._mood(felt)
-        found = sorted(clauses_of(turn, self._language), key=lambda clause: -clause.weight)[:CLAUSES]
+        likely = [emotion for emotion in likely if tone_of_emotions([emotion]) == tone]
+        found = sorted(self._clauses(turn, tone), key=lambda clause: -clause.weight)[:CLAUSES]
         tried: dict[str, Reflection] = {}
         rounds = range(max(map(len, self._frames.values())))
         for number, clause, emotion in product(rounds, found, (*likely, ANY)):
-            frames = self._fitting(clause, emotion, mood)
+            frames = self._frames.get((self._kind(clause, emotion, tone), emotion), [])
             if number < len(frames):
                 frame = frames[(zlib.crc32(clause.text.encode()) + number) % len(frames)]
                 text = framed(frame, clause.text)
@@ -286,22 +312,19 @@ class Reflector:
                 break
         return [*tried.values()]
 
-    def _fitting(self, clause: Clause, emotion: str, mood: Kind) -> list[str]:
-        """Return the frames of a clause for an emotion."""
-        kinds: list[Kind] = [mood if clause.kind == "plain" else clause.kind, clause.kind]
-        if clause.kind == "good" and mood == "trouble":  # "no warmth at home" has a good word
-            kinds = ["plain"]
-        if clause.kind == "trouble" and emotion in _BAD:  # joy at what is grim helps nobody
-            kinds.append("plain")
-        return next((frames for kind in kinds if (frames := self._frames.get((kind, emotion)))), [])
+    def _clauses(self, turn: str, tone: Tone) -> list[Clause]:
+        """Return the clauses of a turn that may be answered in a tone, those that have it themselves first."""
+        read = [(clause, self._tone_of(clause.text)) for clause in clauses_of(turn, self._language)]
+        return [
+            replace(clause, weight=clause.weight + (own == tone != "plain"))
+            for clause, own in read
+            if own in (tone, "plain") or tone == "plain"
+        ]
 
-    def _mood(self, felt: np.ndarray) -> Kind:
-        """Return what a plain clause is to somebody who feels so."""
-        moods: dict[Kind, tuple[str, ...]] = {"trouble": _BAD, "good": _GOOD}
-        for kind, emotions in moods.items():
-            if sum(p for p, name in zip(felt, self._emotions, strict=True) if name in emotions) >= SURE:
-                return kind
-        return "plain"
+    def _kind(self, clause: Clause, emotion: str, tone: Tone) -> Kind:
+        if emotion != ANY:
+            return "plain"  # its frames say what is felt
+        return clause.kind if tone == "plain" else _KIND_OF_TONE[tone]
 
 
 def mirrors(turns: Sequence[str], language: str) -> bool:
@@ -314,7 +337,7 @@ def mirrors(turns: Sequence[str], language: str) -> bool:
 
 def framed(frame: str, clause: str) -> str:
     """Put a clause into a frame, with a capital at the beginning."""
-    text = frame.replace("{}", clause)
+    text = frame.replace(SLOT, clause)
     return text[:1].upper() + text[1:]
 
 

@@ -24,7 +24,7 @@ from paddle_dialog.tasks.empathetic.data.emotions import EmotionLexicon
 from paddle_dialog.tasks.empathetic.data.encoding import HINTS, VOCABULARY, DialogueEncoder, make_encoder
 from paddle_dialog.tasks.empathetic.data.language import PIECES, language_of_model
 from paddle_dialog.tasks.empathetic.data.sources import read_dialogues
-from paddle_dialog.tasks.empathetic.judge import DIALOGUE_ACTS, judge_of_bundle
+from paddle_dialog.tasks.empathetic.judge import judge_of_bundle
 from paddle_dialog.tasks.empathetic.prediction import EmpatheticPredictor
 from paddle_dialog.text.vocabulary import Vocabulary
 
@@ -45,7 +45,7 @@ class EmpatheticTask(GenerationTask):
     name = "empathetic"
     config_class = EmpatheticConfig
     path_keys = ("data.more", "data.pieces", "care.answers")
-    file_names = (HINTS, JUDGE, DIALOGUE_ACTS, PIECES)
+    file_names = (HINTS, JUDGE, PIECES)
 
     def prepare_data(
         self, config: EmpatheticConfig, vocabularies: Mapping[str, Vocabulary] | None

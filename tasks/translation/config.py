@@ -42,4 +42,7 @@ class TranslationConfig(GenerationConfig):
         if self.training.label_smoothing:
             yield "training.label_smoothing", "has no effect on this task's loss; leave it at 0"
         if self.decoding.engine == "reference" and self.decoding.no_repeat_ngram:
-            yield "decoding.engine", "reference forbids no n-gram; set decoding.no_repeat_ngram to 0, or take fast"
+            yield (
+                "decoding.engine",
+                "reference forbids no n-gram; set decoding.no_repeat_ngram to 0, or take fast",
+            )

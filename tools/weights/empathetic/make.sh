@@ -4,7 +4,7 @@
 #   EMPATHETIC_TRAIN=empatheticdialogues.tar.gz:train EMPATHETIC_DEV=empatheticdialogues.tar.gz:valid EMPATHETIC_MORE=… \
 #   EMPATHETIC_MIXTURE=… ZH_CONVERSATIONS=… ZH_LABELLED=… ZH_DEV=… bash tools/weights/empathetic/make.sh [RUNS]
 #
-# RUNS is the folder of the runs; OPTIONS are further arguments of each training; RATED has turns_en.tsv, talks_en.jsonl.xz and the Chinese ones.
+# RUNS is the folder of the runs; OPTIONS are further arguments of each training; RATED has talks_en.jsonl.xz and talks_zh.jsonl.xz.
 set -euo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 root=$(cd "$here/../../.." && pwd)
@@ -20,7 +20,7 @@ train() { # RECIPE NAME [arguments]
 }
 
 finish() { # LANGUAGE RECIPE RUN
-    python "$here/judge_fitting.py" -c "$root/configs/$2.yaml" --weights "$runs/$3/best" --turns "$rated/turns_$1.tsv" \
+    python "$here/judge_fitting.py" -c "$root/configs/$2.yaml" --weights "$runs/$3/best" \
         --ratings "$rated/talks_$1.jsonl.xz" --output "$runs/judged_$1" -o replies.judge=false
     python "$root/tools/export.py" --weights "$runs/judged_$1" --output "$runs/bundles/$2" --about "$root/configs/cards/$2.md" --eight-bits
 }

@@ -1,0 +1,212 @@
+"""What a turn means: its dialogue act, the speaker's mood, and whether somebody needs help now.
+
+One linear classifier a language reads the n-grams of the turn and of the listener's reply before it, with a head for
+each of the three. It is fitted to labelled turns (tools/weights/empathetic/turns) and comes with the task, not with a
+bundle, so that care holds for every model.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+import zlib
+from functools import cache
+from itertools import pairwise
+from math import log2
+from pathlib import Path
+from typing import Literal, NamedTuple, get_args
+
+import numpy as np
+from safetensors.numpy import load, save
+
+from paddle_dialog.bundle.folder import file_errors
+from paddle_dialog.data.eight_bits import EightBitWeights, quantize
+from paddle_dialog.errors import UserError
+from paddle_dialog.text.characters import LanguageName, is_hanzi, simplified
+
+# Stolcke et al. 2000, "Dialogue Act Modeling"; questions are divided by what answers them.
+Act = Literal[
+    "statement", "either_or", "yes_no", "about_you", "knowledge", "advice", "favour", "joke", "correction",
+    "complaint", "thanks", "greeting", "farewell", "acknowledgement", "refusal",
+]  # fmt: skip
+Mood = Literal[
+    "joy",
+    "relief",
+    "pride",
+    "gratitude",
+    "sadness",
+    "fear",
+    "anger",
+    "shame",
+    "loneliness",
+    "surprise",
+    "none",
+]
+Care = Literal["none", "self_harm", "abuse", "violence", "threat", "emergency"]
+Tone = Literal["glad", "sorry", "plain"]  # of a reply
+ACTS: tuple[Act, ...] = get_args(Act)
+MOODS: tuple[Mood, ...] = get_args(Mood)
+CARES: tuple[Care, ...] = get_args(Care)
+STATEMENT = ACTS.index("statement")  # news and feelings
+_GLAD, _SORRY = (
+    [MOODS.index(mood) for mood in moods]
+    for moods in (
+        ("joy", "relief", "pride", "gratitude"),
+        ("sadness", "fear", "anger", "shame", "loneliness"),
+    )
+)
+_HEADS = {"act": len(ACTS), "mood": len(MOODS), "care": len(CARES)}
+_ENDS = np.cumsum([*_HEADS.values()])
+
+BUCKETS = 1 << 16
+OPENING = 3  # words of the first sentence that are features of their own
+LONGEST = 6  # classes of length, by powers of two
+SKIPPED = 3  # words at most between the two of a pair with a gap
+PARTS = (3, 4, 5)  # letters of the pieces of a word, which typing errors leave alone
+_MINOR = 0.7  # length of the vector of all features but the n-grams of the turn
+_WORD = re.compile(r"[a-z]+(?:'[a-z]+)?|\d+|[\u3400-\u9fff]|[?？!！.。]+|[^\s\w]")
+_SENTENCE = re.compile(r"(?<=[.!?。！？])\s*")
+_STRETCHED = re.compile(r"(.)\1\1+")  # dieeee
+_APOSTROPHES = str.maketrans("’‘´`ʼ", "'''''")
+_THRESHOLD = "care_threshold"
+
+
+class TurnReading(NamedTuple):
+    """Probabilities of what a turn means."""
+
+    acts: np.ndarray  # of `ACTS` [A]
+    moods: np.ndarray  # of `MOODS` [M]
+    care: Care  # what it asks help for
+
+    @property
+    def act(self) -> Act:
+        """The likeliest act."""
+        return ACTS[int(self.acts.argmax())]
+
+    @property
+    def tone(self) -> Tone:
+        """The tone that suits the mood."""
+        glad, sorry = float(self.moods[_GLAD].sum()), float(self.moods[_SORRY].sum())
+        if 1 - glad - sorry >= max(glad, sorry):
+            return "plain"
+        return "glad" if glad > sorry else "sorry"
+
+
+class TurnReader:
+    """Reads turns of one language.
+
+    Args:
+        table: logits of all heads for each n-gram [BUCKETS, A + M + C].
+        threshold: least probability of all kinds of care together.
+    """
+
+    def __init__(self, table: np.ndarray, threshold: float) -> None:
+        self._weights = EightBitWeights(quantize({"table": table}))
+        self.threshold = threshold
+
+    def __call__(self, turn: str, previous: str = "") -> TurnReading:
+        """Read a turn after the listener's reply before it."""
+        acts, moods, care = self.probabilities(turn, previous)
+        kind = CARES[1 + int(care[1:].argmax())] if 1 - care[0] >= self.threshold else "none"
+        return TurnReading(acts, moods, kind)
+
+    def probabilities(self, turn: str, previous: str = "") -> list[np.ndarray]:
+        """Return the probabilities of the three heads, float64 [A], [M] and [C]."""
+        buckets, weights = turn_features(turn, previous)
+        rows = self._weights.values_of("table")[buckets] * self._weights.scales["table"][buckets]
+        logits = np.split(weights @ rows, _ENDS[:-1])
+        shares = [np.exp(each - each.max()) for each in logits]
+        return [share / share.sum() for share in shares]
+
+    def to_bytes(self) -> bytes:
+        """Return the file, in 8 bits."""
+        scales = self._weights.scales["table"].astype(np.float16)
+        return save(
+            {
+                "table": self._weights.values_of("table"),
+                "table.scale": scales,
+                _THRESHOLD: np.array([self.threshold]),
+            }
+        )
+
+    @classmethod
+    def from_bytes(cls, content: bytes, where: str) -> TurnReader:
+        """Read what `to_bytes` made."""
+        with file_errors(where, "reader of turns", "fit it anew"):
+            tensors = load(content)
+            reader = cls.__new__(cls)
+            reader.threshold = float(tensors.pop(_THRESHOLD)[0])
+            reader._weights = EightBitWeights(tensors)
+        if reader._weights.values_of("table").shape != (BUCKETS, _ENDS[-1]):
+            raise UserError(f"{where}: has other n-grams or labels than are needed; fit it anew")
+        return reader
+
+
+def turn_features(turn: str, previous: str = "") -> tuple[np.ndarray, np.ndarray]:
+    """Return the buckets of a turn's features and their weights.
+
+    Words, in Chinese characters: one to three in a row, pairs with a gap, those of the last sentence and the first
+    ones once more, since a turn asks or complains there; pieces of Latin words; and what the listener said before.
+    """
+    text = _normalised(turn)
+    words = ["<s>", *_WORD.findall(text), "</s>"]
+    inner = words[1:-1]
+    sentences = [sentence for sentence in _SENTENCE.split(text) if sentence] or [""]
+    grams = [
+        *inner,
+        *("_".join(pair) for pair in pairwise(words)),
+        *("_".join(words[place : place + 3]) for place in range(len(words) - 2)),
+        *(f"last:{word}" for word in _WORD.findall(sentences[-1])),
+        *(f"first:{word}" for word in _WORD.findall(sentences[0])[:OPENING]),
+        f"length:{min(LONGEST, int(log2(len(words) - 1)))}",
+    ]
+    minor = [
+        f"gap:{word}_{other}"
+        for place, word in enumerate(inner)
+        for other in inner[place + 2 : place + 2 + SKIPPED]
+    ]
+    for word in inner:
+        if word[0].isascii() and word[0].isalpha():
+            whole = f"^{word.replace(chr(39), '')}$"
+            minor += [
+                f"part:{whole[place : place + size]}"
+                for size in PARTS
+                for place in range(len(whole) - size + 1)
+            ]
+    before = _WORD.findall(_normalised(previous))
+    minor += [f"before:{word}" for word in before] + [f"before:{'_'.join(pair)}" for pair in pairwise(before)]
+    minor.append("before" if before else "opening")
+    pairs = [_unit(grams, 1.0), _unit(minor, _MINOR)]
+    buckets, places = np.unique(np.concatenate([each for each, _ in pairs]), return_inverse=True)
+    return buckets, np.bincount(places, np.concatenate([weights for _, weights in pairs]))
+
+
+def _normalised(text: str) -> str:
+    text = unicodedata.normalize("NFKC", text).lower().translate(_APOSTROPHES)
+    text = "".join(char for char in text if unicodedata.category(char) not in ("Cf", "Mn"))
+    return _STRETCHED.sub(r"\1\1", simplified(text))
+
+
+def _unit(features: list[str], length: float) -> tuple[np.ndarray, np.ndarray]:
+    """Return the buckets of features and their weights, 1 + log of how often each occurs, scaled to a length."""
+    hashes = [zlib.crc32(feature.encode()) % BUCKETS for feature in features]
+    buckets, counts = np.unique(hashes, return_counts=True)
+    weights = 1 + np.log(counts)
+    return buckets, length * weights / np.linalg.norm(weights)
+
+
+@cache
+def turn_reader(language: LanguageName) -> TurnReader:
+    """Return the reader of a language that ships with the task."""
+    path = Path(__file__).parent / "texts" / f"turns_{language}.safetensors"
+    return TurnReader.from_bytes(path.read_bytes(), path.name)
+
+
+def read_turn(turn: str, previous: str, language: LanguageName) -> TurnReading:
+    """Read a turn of a conversation in a language; what it asks help for is read in both where it mixes them."""
+    latin, hanzi = bool(re.search("[A-Za-z]{2}", turn)), any(map(is_hanzi, turn))
+    own: LanguageName = "zh" if hanzi and not latin else "en" if latin and not hanzi else language
+    reading = turn_reader(own)(turn, previous)
+    if latin and hanzi and reading.care == "none":
+        return reading._replace(care=turn_reader("en" if own == "zh" else "zh")(turn, previous).care)
+    return reading
