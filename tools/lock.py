@@ -53,17 +53,8 @@ def direct_requirements(names: Sequence[str]) -> str:
 
 def resolve(python: str, requirements: str, known: Mapping[str, Pin]) -> dict[str, Pin]:
     """Return {package: pin} for one Python version, as uv resolves requirements; of known ones the known versions."""
-    command = [
-        "uv",
-        "pip",
-        "compile",
-        "--quiet",
-        "--no-config",
-        "--no-header",
-        "--no-annotate",
-        "--generate-hashes",
-    ]
-    command += ["--python-version", python, "--python-platform", "x86_64-manylinux_2_28"]
+    command = ["uv", "pip", "compile", "--quiet", "--no-config", "--no-header", "--no-annotate"]
+    command += ["--generate-hashes", "--python-version", python, "--python-platform", "x86_64-manylinux_2_28"]
     for package in WHEELS_ONLY:
         command += ["--only-binary", package]
     with tempfile.NamedTemporaryFile("w", suffix=".txt") as file:
