@@ -97,16 +97,11 @@ class RequestModel(BaseModel):
 
     @model_validator(mode="before")
     @classmethod
-    def _has_whole_characters(cls, data: Any) -> Any:
+    def _is_whole(cls, data: Any) -> Any:
         try:
             json.dumps(data, ensure_ascii=False, default=str).encode("utf-8")
         except UnicodeEncodeError as error:
             raise ValueError("a text has half of a surrogate pair; write the whole character") from error
-        return data
-
-    @model_validator(mode="before")
-    @classmethod
-    def _has_whole_numbers(cls, data: Any) -> Any:
         if not isinstance(data, dict):
             return data
         return {k: int(v) if isinstance(v, float) and v.is_integer() else v for k, v in data.items()}

@@ -27,13 +27,7 @@ from paddle_dialog.serving.endpoint import (
 )
 from paddle_dialog.tasks.empathetic.config import EmpatheticDecodingConfig
 from paddle_dialog.tasks.empathetic.data.dialogue import HAS_TEXT, check_alternation, clean_turn
-from paddle_dialog.tasks.empathetic.data.emotions import (
-    CHINESE_EMOTIONS,
-    CHINESE_NAMES,
-    EMOTIONS,
-    KNOWN_LABELS,
-    emotion_id,
-)
+from paddle_dialog.tasks.empathetic.data.emotions import CHINESE_NAMES, KNOWN_LABELS, emotion_id
 from paddle_dialog.tasks.empathetic.data.language import forget_chunks
 from paddle_dialog.tasks.empathetic.prediction import EmpatheticPredictor
 from paddle_dialog.tasks.empathetic.replies import Act, Answer
@@ -80,11 +74,7 @@ class ReplyRequest(RequestModel):
     )
     emotion: str | None = Field(
         None,
-        description="Replaces the model's own prediction; one of "
-        + ", ".join(EMOTIONS)
-        + "; for a Chinese model one of "
-        + ", ".join(CHINESE_EMOTIONS)
-        + ", or its Chinese name.",
+        description="Replaces the model's own prediction; a Chinese model knows eight, and their Chinese names.",
         examples=["sad"],
         json_schema_extra={"enum": [*KNOWN_LABELS, None]},
     )

@@ -90,24 +90,13 @@ def read_request(
     fitting = {p: n for p, n in patterns.items() if 1 <= place <= p.length}
     longest, shape = max(p.length for p in patterns), next(iter(patterns))
     outside = f"place {place} is outside the line; it has {longest} characters"
+    size, shown, most = len(written), written[:20], f"up to {LONGEST_NAME} can be placed, two in each couplet"
+    long = f"the name '{shown}' has {size} characters; {most}"
     not_chinese = f"the name '{name[:40]}' has a character that is not Chinese; give one such as 李明"
     _refuse(
         (name != "" and not written, "the name is empty; give Chinese characters, e.g. 李明"),
-        (
-            not all(map(is_hanzi, written)),
-            UserError(not_chinese, "name_not_chinese", name=name[:40]),
-        ),
-        (
-            len(written) > LONGEST_NAME,
-            UserError(
-                f"the name '{written[:20]}' has {len(written)} characters; up to {LONGEST_NAME} can be placed, "
-                "two in each couplet",
-                "name_long",
-                name=written[:20],
-                length=len(written),
-                limit=LONGEST_NAME,
-            ),
-        ),
+        (not all(map(is_hanzi, written)), UserError(not_chinese, "name_not_chinese", name=name[:40])),
+        (size > LONGEST_NAME, UserError(long, "name_long", name=shown, length=size, limit=LONGEST_NAME)),
         (not 1 <= count <= MOST_COUPLETS, f"count is {count}; give 1 to {MOST_COUPLETS}"),
         (not fitting, UserError(outside, "place_outside", place=place, length=longest)),
         (place != 1 and not written, f"place {place} says where a name stands; give a name too"),
@@ -217,26 +206,13 @@ def read_themes(text: str) -> tuple[Theme, ...]:
     written = filter(None, map(simplified_line, _BETWEEN_THEMES.split(text)))
     names = list(dict.fromkeys(part for whole in written for part in _words_in(whole)))
     for name in names:
-        shown = f"'{name[:20]}{'…' if len(name) > 20 else ''}' has {len(name)} characters"
+        size, shown = len(name), f"'{name[:20]}{'…' if len(name) > 20 else ''}' has {len(name)} characters"
+        other = f"theme: '{name[:40]}' has a character that is not Chinese; give words such as 春节 or 围棋"
+        long = f"theme: {shown}; give words of up to {LONGEST_WORD} with blanks between them, e.g. 春节 故乡"
+        too_long = UserError(long, "theme_long", theme=name[:20], length=size, limit=LONGEST_WORD)
         _refuse(
-            (
-                not all(map(is_hanzi, name)),
-                UserError(
-                    f"theme: '{name[:40]}' has a character that is not Chinese; give words such as 春节 or 围棋",
-                    "theme_not_chinese",
-                    theme=name[:40],
-                ),
-            ),
-            (
-                len(name) > LONGEST_WORD and name not in usual_themes(),
-                UserError(
-                    f"theme: {shown}; give words of up to {LONGEST_WORD} with blanks between them, e.g. 春节 故乡",
-                    "theme_long",
-                    theme=name[:20],
-                    length=len(name),
-                    limit=LONGEST_WORD,
-                ),
-            ),
+            (not all(map(is_hanzi, name)), UserError(other, "theme_not_chinese", theme=name[:40])),
+            (size > LONGEST_WORD and name not in usual_themes(), too_long),
         )
     if len(names) > MOST_THEMES:
         raise UserError(
