@@ -133,7 +133,7 @@ def export_merged(source: Path, target: Path, base: str = "") -> int:
 
 
 def _as_in(base: Path, merged: Path) -> None:
-    """Leave the weights that a base's files have, and add its card; the library wrote biases of zeros and a head too."""
+    """Leave the weights that a base's files have, and add its card; the library adds biases of zeros and a head."""
     shapes: dict[str, list[int]] = {}
     written: dict[str, np.ndarray] = {}
     is_bundle = (base / MANIFEST).is_file()  # with Paddle's names
