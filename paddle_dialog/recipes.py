@@ -39,6 +39,7 @@ from paddle_dialog.config.models import PretrainedConfig, with_pretrained_path
 from paddle_dialog.config.schema import ExperimentConfig
 from paddle_dialog.config.typed import build
 from paddle_dialog.errors import UserError
+from paddle_dialog.models.pretrained_base import is_base
 
 if TYPE_CHECKING:
     from paddle_dialog.predictor import Predictor
@@ -187,6 +188,10 @@ def load_model(
         recipe: its seed and inference settings replace the bundle's own.
         through_paddle: answer through Paddle's network, also where NumPy would.
     """
+    if task is not None and recipe is not None and is_base(folder):
+        network: Any = task.build_network(recipe, dict.fromkeys(task.vocabulary_names, 0))
+        vocabularies = dict.fromkeys(task.vocabulary_names, network.vocabulary)
+        return LoadedModel(task, recipe, TrainedModel.of_network(network, vocabularies))
     bundle = load_bundle(folder)
     if task is not None:
         _check_same(folder, "task", bundle.task, task.name)
@@ -230,6 +235,8 @@ def named_recipe(
         assert recipe is not None
         return recipe
     folder = find_model(weights)
+    if is_base(folder):
+        return _untuned(recipe, folder)
     file = config_file(folder)
     if recipe is not None:
         if recipe.ships_as is None:
@@ -242,6 +249,15 @@ def named_recipe(
             note = "%s answers with its own settings (%s), not with those of %s; -o changes one"
             logger.info(note, weights, ", ".join(differing), config)
     return read_recipe(file, overrides)
+
+
+def _untuned(recipe: Recipe | None, base: Path) -> Recipe:
+    """Return a recipe with the folder of a pre-trained model, as it is, in place of the one that it tunes."""
+    if recipe is None or not isinstance(recipe.config().model, PretrainedConfig):
+        sentence = "is a pre-trained model that is not tuned; name a recipe of model.name: pretrained with -c"
+        raise UserError(f"{base}: {sentence}")
+    model = {**recipe.values["model"], "pretrained": str(base), "lora": None}
+    return dataclasses.replace(recipe, values={**recipe.values, "model": model}, weights=base)
 
 
 def find_model(named: str | Path) -> Path:

@@ -1,8 +1,14 @@
-"""The API against requests made from its own description: no fault, and every answer as described."""
+"""The API against requests made from its own description: no fault, and what is allowed is taken."""
+
+from contextlib import contextmanager
 
 import hypothesis
+import jsonschema_rs
+import poem_toys
 import pytest
 import schemathesis
+import test_sentiment
+import test_translation
 from composing_toys import composing_toy
 from schemathesis.specs.openapi.checks import positive_data_acceptance
 from serving_toys import eventually, loader, make_app
@@ -11,6 +17,10 @@ from test_serving_reply import make_predictor
 from paddle_dialog.serving.config import LimitsConfig
 from paddle_dialog.tasks.couplet.task import TASK
 from paddle_dialog.tasks.empathetic.api import ReplyEndpoint
+from paddle_dialog.tasks.empathetic.task import TASK as EMPATHETIC
+from paddle_dialog.tasks.poem.task import TASK as POEM
+from paddle_dialog.tasks.sentiment.task import TASK as SENTIMENT
+from paddle_dialog.tasks.translation.task import TASK as TRANSLATION
 
 OPERATIONS = [
     ("/v1/couplet", "POST", 25),
@@ -25,14 +35,55 @@ OPERATIONS = [
 ]
 
 
+# Refusals of what a text says, or of how it goes with the model or with another field, which no schema can say.
+OF_CONTENT = {
+    "/v1/couplet": {"line_long", "lock_length"},
+    "/v1/compose": {
+        *("theme_not_chinese", "theme_long", "themes_many", "theme_no_room", "name_not_chinese", "name_long"),
+        *("pattern_size", "pattern_long", "place_outside", "scroll_not_chinese", "scroll_long"),
+    },
+    "/v1/scroll": set(),
+    "/v1/form": set(),
+    "/v1/reply": {"emotion_unknown", "language_not_served"},  # an emotion of a model of the other language
+    "/v1/poem": {"verse_not_chinese", "acrostic_lines", "beginning_long"},
+    "/v1/sentiment": {"review_not_zh", "language_not_served"},
+    "/v1/translation": {"text_not_chinese", "sentence_long"},
+}
+
+
 @pytest.fixture(scope="module")
 def description():
     limits = LimitsConfig(beam_size=6)
-    couplets, reply, writer = TASK.endpoints(limits), ReplyEndpoint(limits), composing_toy()
-    loaders = [*(loader(endpoint, writer) for endpoint in couplets), loader(reply, make_predictor())]
+    writer = composing_toy()
+    pairs = [*((each, writer) for each in TASK.endpoints(limits)), (ReplyEndpoint(limits), make_predictor())]
+    with described(pairs) as found:
+        yield found
+
+
+@pytest.fixture(scope="module")
+def unanswered():
+    """Yield the description of all that ships, where nothing that is taken is decoded."""
+    made = {
+        TASK: composing_toy(),
+        EMPATHETIC: make_predictor(),
+        POEM: poem_toys.toy(),
+        SENTIMENT: test_sentiment.predictor(),
+        TRANSLATION: test_translation.predictor(),
+    }
+    limits = LimitsConfig()
+    pairs = [(endpoint, predictor) for task, predictor in made.items() for endpoint in task.endpoints(limits)]
+    with described(pairs) as found:
+        for endpoint, _ in pairs:
+            endpoint.answer = lambda items, settings: [{} for _ in items]
+        yield found
+
+
+@contextmanager
+def described(pairs):
+    """Yield the description that a server of endpoints and their predictors gives of itself."""
+    loaders = [loader(endpoint, predictor) for endpoint, predictor in pairs]
     app = make_app(
-        *couplets,
-        reply,
+        *(endpoint for endpoint, _ in pairs),
         load=lambda: [card for load in loaders for card in load()],
         hosts=["testserver", "localhost"],
     )
@@ -57,6 +108,18 @@ def test_every_operation_is_fuzzed(description):
     assert described == {(path, method) for path, method, _ in OPERATIONS}
 
 
+def examples(count):
+    """Return the settings of a test of so many requests, the same in every run."""
+    return hypothesis.settings(
+        deadline=None,
+        max_examples=count,
+        derandomize=True,
+        database=None,
+        phases=[hypothesis.Phase.generate],
+        suppress_health_check=list(hypothesis.HealthCheck),
+    )
+
+
 def nearly_in_order(path, body):
     """Return the request with words of a language in its texts, which hardly any generated one has."""
     if path == "/v1/couplet":
@@ -71,20 +134,16 @@ def nearly_in_order(path, body):
 
 
 def in_order(path, body):
-    """Return the request with texts that the models can answer and without settings that may contradict each other.
-
-    JSON's 2.0 is an integer to its schemas, but not to the server, which converts nothing.
-    """
+    """Return the request with texts that the models can answer."""
     if path == "/v1/form":
         return body
     if path == "/v1/compose":
-        return {"theme": "春节", "name": "江月", "count": int(body.get("count", 1))}
-    body = {**body, "n_best": int(body.get("n_best", 1))}
+        return {"theme": "春节", "name": "江月", "count": body.get("count", 1)}
     if path == "/v1/scroll":
         return {**body, "first": "春雨", "second": "秋风"}
     if path == "/v1/couplet":
         return {**body, "first": "春雨", "second": None, "lock": None}
-    return {**body, "context": ["i won a prize"], "emotion": None, "decoding": None}
+    return {**body, "context": ["i won a prize"], "emotion": None}
 
 
 @pytest.mark.parametrize("mode", schemathesis.GenerationMode)
@@ -95,14 +154,7 @@ def test_no_request_breaks_the_server(description, path, method, count, mode):
         pytest.skip("there is nothing to send that could be wrong")
     statuses = set()
 
-    @hypothesis.settings(
-        deadline=None,
-        max_examples=count,
-        derandomize=True,
-        database=None,
-        phases=[hypothesis.Phase.generate],
-        suppress_health_check=list(hypothesis.HealthCheck),
-    )
+    @examples(count)
     @hypothesis.given(case=description[path][method].as_strategy(generation_mode=mode))
     def check(case):
         def status():
@@ -125,3 +177,55 @@ def test_no_request_breaks_the_server(description, path, method, count, mode):
         assert 422 in statuses
     elif method == "GET":
         assert statuses == {200}
+
+
+@pytest.mark.parametrize(("path", "codes"), OF_CONTENT.items())
+def test_what_the_description_allows_is_refused_for_its_content_alone(unanswered, path, codes):
+    taken = []
+
+    @examples(60)
+    @hypothesis.given(case=unanswered[path]["POST"].as_strategy())
+    def check(case):
+        response = case.call()
+        taken.append(response.status_code == 200)
+        if response.status_code != 422 or response.json().get("code") not in codes:
+            case.validate_response(response, checks=[positive_data_acceptance])
+
+    check()
+    assert any(taken)
+
+
+def test_every_address_of_what_ships_is_among_them(unanswered):
+    assert {o.ok().path for o in unanswered.get_all_operations() if o.ok().method == "post"} == {*OF_CONTENT}
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "part"),
+    [
+        ("/v1/couplet", {}, "exactly one of first"),
+        ("/v1/couplet", {"first": "春雨", "second": "秋风"}, "exactly one of first"),
+        ("/v1/compose", {"place": 2}, "give a name too"),
+        ("/v1/compose", {"place": 16, "name": "李明"}, "less than or equal to 15"),
+        ("/v1/compose", {"length": 3}, "greater than or equal to 4"),
+        ("/v1/compose", {"pattern": "1+6"}, "a clause has 2 to 11 characters"),
+        ("/v1/compose", {"scroll": ""}, "is not Chinese"),
+        ("/v1/reply", {"context": ["i won", "oh"]}, "odd number"),
+        ("/v1/reply", {"context": ["i won"], "emotion": "hapy"}, "unknown emotion"),
+        (
+            "/v1/reply",
+            {"context": ["i won"], "n_best": 2, "decoding": {"strategy": "greedy"}},
+            "one candidate",
+        ),
+        ("/v1/reply", {"context": ["i won"], "decoding": {"beam_size": 21}}, "less than or equal to 20"),
+        ("/v1/poem", {"texts_are": "acrostic"}, "1 to 8 hanzi"),
+        ("/v1/sentiment", {"text": "\x1b"}, "the text is empty"),
+        ("/v1/translation", {"source": "之乎", "n_best": 1.5}, "valid integer"),
+    ],
+)
+def test_what_is_refused_for_its_form_is_refused_by_the_description(unanswered, path, body, part):
+    operation = unanswered[path]["POST"]
+    response = operation.Case(body=body, media_type="application/json").call()
+    assert response.status_code == 422 and part in response.json()["error"], response.text
+    body_schema = operation.definition.raw["requestBody"]["content"]["application/json"]["schema"]
+    whole = {**body_schema, "components": unanswered.raw_schema["components"]}
+    assert not jsonschema_rs.is_valid(whole, body)

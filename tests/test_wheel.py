@@ -133,9 +133,13 @@ else:
     import tomli as tomllib
 
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+BUILD = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["build-system"]["requires"]
 FILES = {  # what each pinned file holds beside those it contains
-    "requirements-light.txt": PROJECT["dependencies"],
-    "requirements.txt": PROJECT["optional-dependencies"]["train"] + PROJECT["optional-dependencies"]["serve"],
+    "requirements-light.txt": PROJECT["dependencies"] + BUILD,
+    "requirements-serve.txt": PROJECT["optional-dependencies"]["serve"],
+    "requirements.txt": [
+        r for r in PROJECT["optional-dependencies"]["train"] if not r.startswith("setuptools")
+    ],
     "requirements-dev.txt": PROJECT["optional-dependencies"]["dev"],
     "requirements-pretrained.txt": [
         *PROJECT["dependencies"],
@@ -167,6 +171,64 @@ def test_every_pin_is_one_that_the_package_allows_and_none_is_missing(name: str)
     assert pins.keys() == asked.keys()
     for package, version in pins.items():
         assert version in asked[package], (package, version, str(asked[package]))
+
+
+@pytest.mark.parametrize("lock", ["requirements.lock", "requirements-pretrained.lock"])
+def test_every_pin_is_locked_with_hashes_after_the_name_of_its_file(lock: str) -> None:
+    header, *sections = re.split(
+        r"^# (requirements\S*\.txt)\n", (ROOT / lock).read_text(encoding="utf-8"), flags=re.M
+    )
+    files = sections[::2]
+    assert files == (["requirements-pretrained.txt"] if "pretrained" in lock else [*FILES][:4])
+    assert "://" not in header + "".join(sections)
+    locked: set[str] = set()
+    for file, section in zip(files, sections[1::2], strict=True):
+        entries = re.findall(r"^(\S+==.*?)((?: \\\n    --hash=sha256:[0-9a-f]{64})+)$", section, re.M)
+        assert len(entries) == len(re.findall(r"^\w", section, re.M)) > 0
+        locked |= {f"{canonicalize_name(r.name)}{r.specifier}" for r in requirements([e[0] for e in entries])}
+        lines = (ROOT / file).read_text(encoding="utf-8").splitlines()
+        pins = requirements([line for line in lines if re.match(r"\w", line)])
+        assert {f"{canonicalize_name(pin.name)}{pin.specifier}" for pin in pins} <= locked
+
+
+def test_the_set_up_installs_by_hashes_and_refuses_any_other_file(tmp_path: Path) -> None:
+    for path in [
+        "pyproject.toml",
+        "requirements.lock",
+        *(name for name in FILES if "pretrained" not in name),
+    ]:
+        shutil.copy(ROOT / path, tmp_path)
+    (tmp_path / "tools").mkdir()
+    (tmp_path / "paddle_dialog").mkdir()
+    script, lock = (
+        shutil.copy(ROOT / "tools/setup_env.sh", tmp_path / "tools"),
+        tmp_path / "requirements.lock",
+    )
+    right = lock.read_text(encoding="utf-8")
+    release = re.search(r"^pyyaml==[^\n]*(\n    --hash=\S+( \\)?)+", right, re.M)
+    assert release is not None
+    lock.write_text(
+        right.replace(release[0], re.sub(r"sha256:\w{8}", "sha256:00000000", release[0])), encoding="utf-8"
+    )
+
+    def set_up() -> subprocess.CompletedProcess[str]:
+        command = ["bash", script, "--light"]
+        environment = {**os.environ, "PYTHON": sys.executable}
+        done = subprocess.run(command, env=environment, capture_output=True, encoding="utf-8")
+        if "Retrying (" in done.stderr:
+            pytest.skip("the package index cannot be reached")
+        return done
+
+    refused = set_up()
+    assert refused.returncode == 2 and "HASH" in refused.stderr.upper(), refused.stderr
+    assert refused.stderr.splitlines()[-1].startswith(
+        "setup_env: pip could not install requirements-light.txt"
+    )
+    lock.write_text(right, encoding="utf-8")
+    done = set_up()
+    assert done.returncode == 0, done.stderr
+    code = "import numpy, yaml, safetensors, sentencepiece, paddle_dialog"
+    subprocess.run([tmp_path / ".venv/bin/python", "-c", code], check=True)
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 # Make .venv in this checkout with the locked requirements; does nothing when it is up to date.
 #
 #   bash tools/setup_env.sh --light      what answering needs: seconds, 0.1 GB
+#   bash tools/setup_env.sh --serve      and the server; without Paddle
 #   bash tools/setup_env.sh              everything: training, evaluating, the server; minutes, 1.7 GB
 #   bash tools/setup_env.sh --dev        and what tools/test.sh needs
 #   bash tools/setup_env.sh --pretrained for pre-trained models (docs/pretrained.md), in .venv-pretrained; 2.1 GB
@@ -44,9 +45,10 @@ venv=.venv
 lock=requirements.lock
 newest=14
 # Each of these contains those before it.
-files=(requirements-light.txt requirements.txt requirements-dev.txt)
+files=(requirements-light.txt requirements-serve.txt requirements.txt requirements-dev.txt)
 case "${1:-}" in
     --light) requirements=requirements-light.txt ;;
+    --serve) requirements=requirements-serve.txt ;;
     "") requirements=requirements.txt ;;
     --dev) requirements=requirements-dev.txt ;;
     --pretrained)
@@ -56,7 +58,7 @@ case "${1:-}" in
         newest=12
         files=("$requirements")
         ;;
-    *) fail "unknown argument '$1'; there are --light, --dev and --pretrained." ;;
+    *) fail "unknown argument '$1'; there are --light, --serve, --dev and --pretrained." ;;
 esac
 
 # The stamp is written last, so an environment without one was left unfinished. It holds the requirements file, then
@@ -98,17 +100,21 @@ fi
 
 time=minutes
 options=()
-if [[ $requirements == requirements-light.txt ]]; then
+if [[ $requirements =~ light|serve ]]; then
     time=seconds
 fi
-if [[ $requirements =~ light|pretrained ]]; then
+if [[ $requirements =~ light|serve|pretrained ]]; then
     options=(--no-compile) # Python compiles what it imports, which is little; all of it takes as long as the rest
 fi
 echo "setup_env: installing $requirements into $venv, $($venv/bin/python --version); $time when it is new …" >&2
 # Without PIP_USE_PEP517 the pip of Python 3.10 builds old source packages in a way that no longer works.
-PIP_USE_PEP517=1 "$venv/bin/python" -m pip install --quiet --quiet --disable-pip-version-check "${options[@]}" -r "$requirements" ||
+export PIP_USE_PEP517=1
+pip=("$venv/bin/python" -m pip install --quiet --quiet --disable-pip-version-check "${options[@]}")
+sections="$(awk -v own="# $requirements" '/^# requirements/ && past { exit } $0 == own { past = 1 } 1' "$lock")"
+# This checkout is no file with a hash, so it comes second; the lock has all that it needs.
+"${pip[@]}" --require-hashes -r <(printf '%s\n' "$sections") && "${pip[@]}" --no-deps --no-build-isolation -e . ||
     fail "pip could not install $requirements, see its message above; mend that, or delete $venv, and run this again."
-if [[ $requirements != requirements-light.txt ]]; then
+if [[ ! $requirements =~ light|serve ]]; then
     case $("$venv/bin/python" --version) in
         *" 3.13."*) echo "setup_env: there is no PaddleNLP for Python 3.13; only its couplet corpus needs it." >&2 ;;
         *" 3.14."*) echo "setup_env: there is no PaddlePaddle for Python 3.14: it answers and serves, and does not train." >&2 ;;

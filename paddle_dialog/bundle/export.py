@@ -12,8 +12,11 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
+from safetensors import safe_open
+from safetensors.numpy import load_file, save_file
 
 from paddle_dialog.bundle.folder import (
+    CARD,
     CONFIG,
     PROGRESS,
     THROUGH_PADDLE,
@@ -26,8 +29,16 @@ from paddle_dialog.bundle.trained import TrainedModel
 from paddle_dialog.config.loader import dump, flat, replaced
 from paddle_dialog.config.models import PretrainedConfig, with_pretrained_path
 from paddle_dialog.config.schema import ExperimentConfig
+from paddle_dialog.data.files import MANIFEST
 from paddle_dialog.errors import UserError
-from paddle_dialog.models.pretrained_base import SETTINGS, SMALL_FILES, base_files, base_settings
+from paddle_dialog.models.pretrained_base import (
+    SETTINGS,
+    SMALL_FILES,
+    WEIGHTS,
+    base_files,
+    base_folder,
+    base_settings,
+)
 from paddle_dialog.recipes import config_from_text
 from paddle_dialog.task import Task
 
@@ -102,13 +113,16 @@ def export_merged(source: Path, target: Path, base: str = "") -> int:
         )
     if base:
         config = replaced(config, {"model.pretrained": base})
+    named = Path(config.model.pretrained)
     config = with_pretrained_path(config, source)
+    original = named if config.model.lora is None and named.is_dir() else base_folder(config.model)
     network: Any = TrainedModel.of_bundle(bundle, partial(task.build_network, config), source).network
     target.parent.mkdir(parents=True, exist_ok=True)
     with TemporaryDirectory(prefix=f"{target.name}.", dir=target.parent) as folder:
         merged = Path(folder, "merged")
         merged.mkdir()
         network.save_whole(merged)
+        _as_in(original, merged)
         for name, content in base_files(config).items():
             (merged / name).write_bytes(content)
         settings = base_settings(merged) | {"torch_dtype": "float32"}
@@ -116,6 +130,27 @@ def export_merged(source: Path, target: Path, base: str = "") -> int:
         (merged / SETTINGS).write_text(json.dumps(settings, indent=2) + "\n", encoding="utf-8")
         merged.rename(target)
     return sum(path.stat().st_size for path in target.iterdir())
+
+
+def _as_in(base: Path, merged: Path) -> None:
+    """Leave the weights that a base's files have, and add its card; the library adds biases of zeros and a head."""
+    shapes: dict[str, list[int]] = {}
+    written: dict[str, np.ndarray] = {}
+    is_bundle = (base / MANIFEST).is_file()  # with Paddle's names
+    for file in [] if is_bundle else base.glob("*.safetensors"):
+        with safe_open(file, "np") as tensors:
+            shapes |= {name: tensors.get_slice(name).get_shape() for name in tensors.keys()}  # noqa: SIM118
+    for file in [*merged.iterdir()]:
+        written |= load_file(file) if file.suffix == ".safetensors" else {}
+        file.unlink()
+    kept = {name: values for name, values in written.items() if not shapes or name in shapes}
+    if shapes and {name: [*values.shape] for name, values in kept.items()} != shapes:
+        raise UserError(
+            f"--merge: {base} has other weights than the merged model; name the model it was tuned from"
+        )
+    save_file(kept, merged / WEIGHTS, metadata={"format": "pt"})
+    if shapes and (base / CARD).is_file():
+        (merged / CARD).write_bytes((base / CARD).read_bytes())
 
 
 def _without_folders(task: Task, config: ExperimentConfig) -> ExperimentConfig:

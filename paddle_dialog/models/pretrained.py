@@ -159,7 +159,7 @@ class PretrainedLM(nn.Layer):
         return PretrainedState(layers, state.real[rows], state.place[rows])
 
     def save_whole(self, folder: Path) -> None:
-        """Write the weights in Hugging Face's form, with LoRA's matrices added to theirs.
+        """Write the weights in Hugging Face's form, with LoRA's matrices added to theirs, and what the library adds.
 
         Args:
             folder: an empty one.
@@ -168,9 +168,6 @@ class PretrainedLM(nn.Layer):
             lora.merge()
             lora.restore_original_model()
         self.model.save_pretrained(str(folder), save_to_hf=True)
-        for path in folder.iterdir():
-            if not path.name.startswith("model"):
-                path.unlink()
 
 
 class PretrainedSeq2Seq(PretrainedLM):
@@ -178,7 +175,7 @@ class PretrainedSeq2Seq(PretrainedLM):
 
     Args:
         config: where the model is, and what of it is trained.
-        vocab_size: V, to be checked.
+        vocab_size: V, to be checked; 0 where no weights were tuned.
         vocabulary: characters, each a token of the model, and marks.
         prompt: makes the prompt of a source's tokens, as characters and phrases, all but its end `BEGIN`.
     """
@@ -189,7 +186,7 @@ class PretrainedSeq2Seq(PretrainedLM):
         folder = base_folder(config)
         self_tokens = characters(folder)
         tokenizer = load_tokenizer(folder)
-        if len(vocabulary) != vocab_size:
+        if vocab_size not in (0, len(vocabulary)):
             raise UserError(
                 f"model.pretrained: {folder} has {len(vocabulary):,} characters and marks, and the vocabulary of the "
                 f"weights {vocab_size:,}; name the model that they were trained on"

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from paddle_dialog.config.models import PretrainedConfig
+from paddle_dialog.data.files import MANIFEST
 from paddle_dialog.errors import UserError
 from paddle_dialog.text.characters import is_hanzi, is_punctuation
 from paddle_dialog.text.vocabulary import SPECIAL_TOKENS, Vocabulary
@@ -71,6 +72,11 @@ def base_folder(config: PretrainedConfig) -> Path:
             f"model.pretrained: {folder} is not the model that these weights were trained on; name that one"
         )
     return folder
+
+
+def is_base(folder: Path) -> bool:
+    """Return whether a folder is a pre-trained model's own, and no bundle."""
+    return (folder / SETTINGS).is_file() and not (folder / MANIFEST).is_file()
 
 
 def base_settings(folder: Path) -> dict[str, Any]:

@@ -31,7 +31,8 @@ _TEXT, _COUNT = object(), object()
 Text = Annotated[str, _TEXT]
 OptionalText = Annotated[str | None, _TEXT]
 Count = Annotated[int, _COUNT]
-NOT_BLANK: dict[str, Any] = {"pattern": r"\S"}  # for the schema; the model refuses it with a plainer message
+# For the schema; the model refuses it with a plainer message.
+NOT_BLANK: dict[str, Any] = {"pattern": r"[^\s\x00-\x1f\x7f-\x9f]"}
 ANSWERED: Any = Field(None, description="Of the model that answered.")
 LANGUAGE: Any = Field(
     None,
@@ -90,18 +91,20 @@ class NoResult(UserError):
 
 
 class RequestModel(BaseModel):
-    """A request's JSON: no unknown keys, no conversions, no NaN."""
+    """A request's JSON: no unknown keys, no conversions but of 2.0 to 2, which JSON takes for equal, no NaN."""
 
     model_config = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False)
 
     @model_validator(mode="before")
     @classmethod
-    def _has_whole_characters(cls, data: Any) -> Any:
+    def _is_whole(cls, data: Any) -> Any:
         try:
             json.dumps(data, ensure_ascii=False, default=str).encode("utf-8")
         except UnicodeEncodeError as error:
             raise ValueError("a text has half of a surrogate pair; write the whole character") from error
-        return data
+        if not isinstance(data, dict):
+            return data
+        return {k: int(v) if isinstance(v, float) and v.is_integer() else v for k, v in data.items()}
 
     @model_validator(mode="before")
     @classmethod
@@ -125,6 +128,7 @@ def bounded(model: type[R], limits: LimitsConfig, **bounds: Any) -> type[R]:
         field, kind = copy(field), field.annotation
         if name in bounds:
             kind, limit = bounds[name]
+            field.json_schema_extra = limit.json_schema_extra
         elif _TEXT in field.metadata:
             limit = Field(max_length=limits.characters)
         elif _COUNT in field.metadata:
@@ -265,7 +269,8 @@ class ByLanguage(Endpoint[Any]):
         if wanted is not None:
             if wanted not in self._endpoints:
                 there = " and ".join(self._endpoints)
-                raise UserError(f"language: this server has a model for {there} only, and none for {wanted}")
+                sentence = f"language: this server has a model for {there} only, and none for {wanted}"
+                raise UserError(sentence, "language_not_served", language=wanted)
             return wanted
         if len(self._endpoints) > 1:
             texts = [*self.texts(request)][::-1]

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, ConfigDict, Field
 
 from paddle_dialog.config.explain import help_of
 from paddle_dialog.data.records import Record
@@ -15,7 +15,15 @@ from paddle_dialog.errors import UserError
 from paddle_dialog.serving.endpoint import Count, Endpoint, Job, NoResult, OptionalText, RequestModel, Text
 from paddle_dialog.tasks.couplet.composing.drafts import broken_tones
 from paddle_dialog.tasks.couplet.composing.prediction import ComposingPredictor, NoneFound
-from paddle_dialog.tasks.couplet.composing.request import Request, main_themes, read_request, usual_patterns
+from paddle_dialog.tasks.couplet.composing.request import (
+    LONGEST,
+    PATTERN,
+    SHORTEST,
+    Request,
+    main_themes,
+    read_request,
+    usual_patterns,
+)
 from paddle_dialog.tasks.couplet.config import RulesConfig
 from paddle_dialog.tasks.couplet.direction import TO_FIRST, TO_SECOND, Direction, knows_marks
 from paddle_dialog.tasks.couplet.form import Form, form_report, rhythm_opposed
@@ -27,6 +35,10 @@ from paddle_dialog.text.tones import Tone, tones
 
 EXAMPLE = "晚风摇树树还挺"
 _LINE: dict[str, Any] = {"pattern": HANZI, "minLength": 1}  # the model checks it, with a plainer message
+_PLACED: list[Any] = [  # a place other than the first is that of a name
+    {"properties": {"place": {"const": 1}}},
+    {"required": ["name"], "properties": {"name": {"minLength": 1}}},
+]
 ToneName = Literal["ping", "ze", "unknown", "punctuation"]
 _TONE_NAMES: dict[frozenset[Tone], ToneName] = {
     frozenset({Tone.LEVEL}): "ping",
@@ -47,6 +59,10 @@ def _rule(name: str, ge: float | None = None, le: float | None = None) -> Any:
     return Field(None, description=help_of(RulesConfig, name), ge=ge, le=le)
 
 
+def _only(given: str, other: str) -> dict[str, Any]:
+    return {"required": [given], "properties": {given: {"type": "string"}, other: {"type": "null"}}}
+
+
 class CoupletRules(RequestModel):
     """The rules of form, where they are to differ from the server's."""
 
@@ -61,6 +77,10 @@ class CoupletRules(RequestModel):
 
 class CoupletRequest(RequestModel):
     """A line to answer: exactly one of `first` and `second`."""
+
+    model_config = ConfigDict(
+        json_schema_extra={"oneOf": [_only("first", "second"), _only("second", "first")]}
+    )
 
     first: OptionalText = Field(
         None,
@@ -206,13 +226,25 @@ class CoupletEndpoint(Endpoint[CoupletRequest]):
 class ComposeRequest(RequestModel):
     """What couplets are to be; nothing at all is allowed too."""
 
+    model_config = ConfigDict(json_schema_extra={"anyOf": _PLACED})
+
     theme: Text = Field("", description="Words with blanks between them: a usual theme or one's own.")
-    name: Text = Field("", description="Its characters stand in 上联 and 下联 by turns; two fill a couplet.")
-    place: int = Field(1, ge=1, description="Where they stand; 1 is first, punctuation is not counted.")
-    length: int | None = Field(None, description="Characters of a line, 4 to 15, punctuation not counted.")
-    pattern: str | None = Field(None, description="Characters of the clauses, e.g. 4+7.")
+    name: Text = Field(
+        "",
+        description="Its characters stand in 上联 and 下联 by turns; two fill a couplet.",
+        json_schema_extra={"pattern": f"^$|{HANZI}"},
+    )
+    place: int = Field(1, ge=1, le=LONGEST, description="Where they stand, 1 first; punctuation not counted.")
+    length: int | None = Field(
+        None, ge=SHORTEST, le=LONGEST, description="Characters of a line, punctuation not counted."
+    )
+    pattern: str | None = Field(
+        None,
+        description=f"Characters of the clauses, e.g. 4+7; {SHORTEST} to {LONGEST} together.",
+        json_schema_extra={"pattern": PATTERN},
+    )
     count: Count = Field(5, ge=1, description="How many proposals.")
-    scroll: OptionalText = Field(None, description="A 横批 of one's own.")
+    scroll: OptionalText = Field(None, description="A 横批 of one's own.", json_schema_extra=_LINE)
     seed: int | None = Field(None, ge=0, le=2**32 - 1, description="Another one gives other proposals.")
 
 

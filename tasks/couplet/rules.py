@@ -88,7 +88,9 @@ def parse_template(template: str, line: str, given: str = "上联") -> dict[int,
     if len(written) != len(line):
         raise UserError(
             f"the template '{template[:40]}' has {len(written)} characters and the {given} '{line[:40]}' "
-            f"{len(line)}; give one for each, ？ where any may stand"
+            f"{len(line)}; give one for each, ？ where any may stand",
+            "lock_length",
+            length=len(line),
         )
     return {place: character for place, character in enumerate(written) if character != FREE}
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Annotated, Any, Literal, NamedTuple
 
 import numpy as np
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, ConfigDict, Field
 
 from paddle_dialog.config.explain import help_of
 from paddle_dialog.data.records import Record
@@ -27,7 +27,7 @@ from paddle_dialog.serving.endpoint import (
 )
 from paddle_dialog.tasks.empathetic.config import EmpatheticDecodingConfig
 from paddle_dialog.tasks.empathetic.data.dialogue import HAS_TEXT, check_alternation, clean_turn
-from paddle_dialog.tasks.empathetic.data.emotions import CHINESE_EMOTIONS, CHINESE_NAMES, EMOTIONS, emotion_id
+from paddle_dialog.tasks.empathetic.data.emotions import CHINESE_NAMES, KNOWN_LABELS, emotion_id
 from paddle_dialog.tasks.empathetic.data.language import forget_chunks
 from paddle_dialog.tasks.empathetic.prediction import EmpatheticPredictor
 from paddle_dialog.tasks.empathetic.replies import Act, Answer
@@ -38,6 +38,10 @@ EXAMPLE = "I lost my dog yesterday."
 STEPS = 30  # tokens of a reply, as a rule
 REMEMBERED = 10_000  # cached words or turns; more would fill the memory and slow down new words
 ALL_BANNED = "every reply that was found has a word that this server does not write; say it differently"
+_AS_MANY: list[Any] = [  # greedy search gives one reply
+    {"properties": {"n_best": {"maximum": 1}}},
+    {"properties": {"decoding": {"properties": {"strategy": {"enum": ["beam", "sample", None]}}}}},
+]
 
 
 def _decoding(name: str, ge: float | None = None, gt: float | None = None, le: float | None = None) -> Any:
@@ -61,6 +65,8 @@ class ReplyDecoding(RequestModel):
 class ReplyRequest(RequestModel):
     """A conversation to reply to."""
 
+    model_config = ConfigDict(json_schema_extra={"anyOf": _AS_MANY})
+
     context: list[str] = Field(
         min_length=1,
         description="Its turns, oldest first; the speaker has the first and the last.",
@@ -68,12 +74,9 @@ class ReplyRequest(RequestModel):
     )
     emotion: str | None = Field(
         None,
-        description="Replaces the model's own prediction; one of "
-        + ", ".join(EMOTIONS)
-        + "; for a Chinese model one of "
-        + ", ".join(CHINESE_EMOTIONS)
-        + ", or its Chinese name.",
+        description="Replaces the model's own prediction; a Chinese model knows eight, and their Chinese names.",
         examples=["sad"],
+        json_schema_extra={"enum": [*KNOWN_LABELS, None]},
     )
     language: LanguageName | None = LANGUAGE
     n_best: Count = Field(1, ge=1, description="How many replies, best first.")
@@ -157,7 +160,10 @@ class ReplyEndpoint(Endpoint[ReplyRequest]):
         # `prepare` checks this, with a plainer message.
         turn = {"minLength": 1, "maxLength": limits.characters, "pattern": HAS_TEXT}
         turns = list[Annotated[str, Field(json_schema_extra=turn)]]
-        self.request_model = bounded(ReplyRequest, limits, context=(turns, Field(max_length=limits.turns)))
+        odd: Any = {"anyOf": [{"minItems": n, "maxItems": n} for n in range(1, limits.turns + 1, 2)]}
+        context = (turns, Field(max_length=limits.turns, json_schema_extra=odd))
+        beam = bounded(ReplyDecoding, limits, beam_size=(int | None, Field(le=limits.beam_size)))
+        self.request_model = bounded(ReplyRequest, limits, context=context, decoding=(beam | None, Field()))
 
     def details(self) -> Record:
         predictor = self.predictor
@@ -214,8 +220,6 @@ class ReplyEndpoint(Endpoint[ReplyRequest]):
         config = self.predictor.config
         changes = {} if request.decoding is None else request.decoding.model_dump(exclude_none=True)
         seed = changes.pop("seed", config.seed)
-        if changes.get("beam_size", 1) > self._limits.beam_size:
-            raise UserError(f"decoding.beam_size: at most {self._limits.beam_size} is allowed here")
         decoding = dataclasses.replace(config.decoding, **changes)
         SearchOptions.of(decoding, request.n_best, seed, [])  # checks the values
         return ReplySettings(request.n_best, seed, decoding)

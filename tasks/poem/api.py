@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, ConfigDict, Field
 
 from paddle_dialog.data.records import Record
 from paddle_dialog.errors import UserError
@@ -14,13 +14,20 @@ from paddle_dialog.serving.endpoint import Count, Endpoint, Job, NoResult, Optio
 from paddle_dialog.tasks.poem.config import InputKind, VerseConfig
 from paddle_dialog.tasks.poem.forms import FormChoice, FormName
 from paddle_dialog.tasks.poem.prediction import PoemPredictor, Prompt
+from paddle_dialog.text.characters import HANZI
 
 STEPS = 1500  # 24 draws of some sixty characters
 ALL_BANNED = "every poem that was written has a word that this server does not write; ask for another"
+_BEGUN: list[Any] = [  # an acrostic has characters
+    {"properties": {"texts_are": {"enum": ["begin", "title", None]}}},
+    {"required": ["text"], "properties": {"text": {"pattern": HANZI}}},
+]
 
 
 class PoemRequest(RequestModel):
     """What a poem is written from."""
+
+    model_config = ConfigDict(json_schema_extra={"anyOf": _BEGUN})
 
     text: Text = Field("", description="A beginning, the lines' first characters, or a title; may be empty.")
     texts_are: InputKind | None = Field(None, description="What `text` is; a title where the recipe says so.")

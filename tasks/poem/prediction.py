@@ -149,7 +149,9 @@ class PoemPredictor(GenerationPredictor):
         for given in filter(None, (text, title)):
             if not any(map(is_hanzi, given)):
                 raise UserError(
-                    f"'{given[:20]}' has no hanzi, and this model writes Chinese verse; give e.g. 秋夜"
+                    f"'{given[:20]}' has no hanzi, and this model writes Chinese verse; give e.g. 秋夜",
+                    "verse_not_chinese",
+                    text=given[:20],
                 )
         if verse.input == "title":
             text, title = "", text

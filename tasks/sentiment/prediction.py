@@ -83,7 +83,8 @@ class SentimentPredictor(Predictor):
         language = self.config.language
         tokens = tokens_of(_in_words(text, language), self.config.data.tokens)
         if not tokens:
-            raise UserError(f"the text is empty; give a review, e.g. {EXAMPLES[language]}")
+            sentence = f"the text is empty; give a review, e.g. {EXAMPLES[language]}"
+            raise UserError(sentence, f"review_not_{language}")
         if not any(self._in_language(token) for token in tokens):
             reads = "Chinese" if language == "zh" else "English"
             raise UserError(

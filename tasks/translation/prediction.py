@@ -101,7 +101,8 @@ class TranslationPredictor(GenerationPredictor):
             lines = [normalise_line(read_as_simplified(line)) for line in text.splitlines()]
             found = [self._ended(one) for line in lines for one in SENTENCE.findall(line)]
         if not any(found):
-            raise UserError("the text is empty; give a sentence, e.g. 学而时习之，不亦说乎？")
+            code = "text_not_chinese" if self._reads_hanzi else None
+            raise UserError("the text is empty; give a sentence, e.g. 学而时习之，不亦说乎？", code, text="")
         if self._reads_hanzi and not any(map(is_hanzi, text)):
             raise UserError(
                 f"'{text[:20]}' has no hanzi, and this model reads Chinese; give a Chinese sentence",

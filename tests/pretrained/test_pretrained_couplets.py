@@ -22,6 +22,7 @@ import pytest
 from checkpoints import MERGED, PROMPT, write_checkpoint
 from command import records, run_here, start, texts
 from fine_tuning import LORA, recipe
+from safetensors.numpy import load_file
 
 import paddle_dialog
 from paddle_dialog.config.models import PretrainedConfig
@@ -189,8 +190,13 @@ def test_the_merged_folder_gives_the_same_logits(name, request, tmp_path):
     from paddleformers.transformers import AutoConfig, AutoModelForCausalLM
 
     tuned, merged = request.getfixturevalue(name), tmp_path / "merged"
+    card = tuned.base / "README.md"
+    card.write_text("# A tiny model\n", encoding="utf-8")
     outcome = run_here("export", "--weights", tuned.folder / "best", "--output", merged, "--merge")
     assert outcome.status == 0, outcome.stderr
+    assert (merged / "README.md").read_bytes() == card.read_bytes()
+    assert _shapes(merged) == _shapes(tuned.base)
+    assert {file.name for file in merged.iterdir()} == {file.name for file in tuned.base.iterdir()}
     expected = first_logits(network_of(tuned.folder / "best"))
     settings = AutoConfig.from_pretrained(str(merged))
     settings.fuse_rms_norm = False
@@ -205,6 +211,22 @@ def test_the_merged_folder_gives_the_same_logits(name, request, tmp_path):
         "exists"
         in run_here("export", "--weights", tuned.folder / "best", "--output", merged, "--merge").error_line()
     )
+
+
+def _shapes(folder: Path) -> dict[str, tuple[int, ...]]:
+    return {name: values.shape for name, values in load_file(folder / "model.safetensors").items()}
+
+
+def test_a_merged_bundle_whose_base_is_gone_is_as_the_library_writes_it(whole, tmp_path):
+    bundle, merged = tmp_path / "bundle", tmp_path / "merged"
+    assert run_here("export", "--weights", whole.folder / "best", "--output", bundle).status == 0
+    outcome = run_here("export", "--weights", bundle, "--output", merged, "--merge")
+    assert outcome.status == 0, outcome.stderr
+    assert _shapes(merged).keys() >= _shapes(whole.base).keys()
+    other = write_checkpoint(tmp_path / "other", "llama", ["山水春秋"] * 9, size=330)
+    again = ["export", "--weights", bundle, "--output", tmp_path / "again", "--merge", other]
+    assert "has other weights than the merged model" in run_here(*again).error_line()
+    assert not (tmp_path / "again").exists()
 
 
 def _fresh(base: Path):

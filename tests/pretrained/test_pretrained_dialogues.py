@@ -131,6 +131,28 @@ def test_it_chats_and_is_evaluated(tuned):
     assert figures["emotion_accuracy"] > 0.95 and figures["perplexity"] < 1.1
 
 
+@pytest.mark.parametrize(("shape", "language"), [("llama", "en"), ("ernie", "zh")])
+def test_a_model_that_is_not_tuned_is_evaluated(shape, language, tmp_path):
+    name = "sample.jsonl" if language == "en" else "sample_zh.jsonl"
+    lines = (ROOT / "tasks/empathetic" / name).read_text(encoding="utf-8").splitlines()
+    examples = _examples("\n".join(lines))[:6]
+    data = tmp_path / "dev.jsonl"
+    data.write_text("".join(json.dumps(one) + "\n" for one in examples), encoding="utf-8")
+    base = write_checkpoint(tmp_path / "base", shape, lines, size=900)
+    ask = ["evaluate", "--weights", base, "--data", data, "--json", "-o", f"language={language}"]
+    ask += ["-o", "decoding.max_length=4", "-o", "decoding.beam_size=2"]
+    outcome = run_here(*ask, "-c", "configs/empathetic_ernie.yaml")
+    assert outcome.status == 0 and f"weights: {base}" in outcome.stderr, outcome.stderr
+    figures = json.loads(outcome.stdout)
+    assert figures["perplexity"] > 50 and 0 <= figures["emotion_accuracy"] <= 1
+    for wrong in (["-c", "configs/empathetic.yaml"], []):
+        line = run_here(*ask[:6], *wrong).error_line()
+        assert (
+            f"{base}: is a pre-trained model that is not tuned; name a recipe of model.name: pretrained"
+            in line
+        )
+
+
 def test_bad_settings_are_one_line(tuned, tmp_path):
     recipe, *_ = tuned
     out = f"output_dir={tmp_path / 'run'}"

@@ -55,6 +55,7 @@ export const WORDS = {
   busy: ["服务器正忙，请在 {seconds} 秒后再试。", "The server is busy; try again in {seconds} s."],
   refused_body_large: ["写得太多了，请分几次写。", "This is too much at once; write less."],
   refused_text_long: ["太长了，最多 {limit} 个字，请写短一些。", "This is too long; {limit} characters are the most."],
+  refused_language_not_served: ["这里没有这种语言（{language}）的模型。", "No model of this language ({language}) is served here."],
   refused_banned_given: ["里面有本站不收的词，请换一种说法。", "It has a word that is not taken here; write it differently."],
   refused_banned_written: [
     "写出来的都有本站不用的词，请换一句再试。",

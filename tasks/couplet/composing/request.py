@@ -19,6 +19,8 @@ MOST_THEMES = 3
 LONGEST_NAME = 8  # characters: four couplets
 LONGEST_SCROLL = 8
 MOST_COUPLETS = 20
+_CLAUSE = r"\s*(0?\s*[2-9]|1\s*[01])\s*"
+PATTERN = rf"^{_CLAUSE}([+＋]{_CLAUSE})*$"
 _PATTERN = re.compile(r"[0-9]{1,2}(\+[0-9]{1,2})*")
 _BETWEEN_THEMES = re.compile(r"[\s,，、;；/+＋]+")
 
@@ -87,29 +89,16 @@ def read_request(
     themes, patterns, written = read_themes(theme), wanted_patterns(length, pattern), simplified_line(name)
     fitting = {p: n for p, n in patterns.items() if 1 <= place <= p.length}
     longest, shape = max(p.length for p in patterns), next(iter(patterns))
+    outside = f"place {place} is outside the line; it has {longest} characters"
+    size, shown, most = len(written), written[:20], f"up to {LONGEST_NAME} can be placed, two in each couplet"
+    long = f"the name '{shown}' has {size} characters; {most}"
+    not_chinese = f"the name '{name[:40]}' has a character that is not Chinese; give one such as 李明"
     _refuse(
         (name != "" and not written, "the name is empty; give Chinese characters, e.g. 李明"),
-        (
-            not all(map(is_hanzi, written)),
-            UserError(
-                f"the name '{name[:40]}' has a character that is not Chinese; give one such as 李明",
-                "name_not_chinese",
-                name=name[:40],
-            ),
-        ),
-        (
-            len(written) > LONGEST_NAME,
-            UserError(
-                f"the name '{written[:20]}' has {len(written)} characters; up to {LONGEST_NAME} can be placed, "
-                "two in each couplet",
-                "name_long",
-                name=written[:20],
-                length=len(written),
-                limit=LONGEST_NAME,
-            ),
-        ),
+        (not all(map(is_hanzi, written)), UserError(not_chinese, "name_not_chinese", name=name[:40])),
+        (size > LONGEST_NAME, UserError(long, "name_long", name=shown, length=size, limit=LONGEST_NAME)),
         (not 1 <= count <= MOST_COUPLETS, f"count is {count}; give 1 to {MOST_COUPLETS}"),
-        (not fitting, f"place {place} is outside the line; it has {longest} characters"),
+        (not fitting, UserError(outside, "place_outside", place=place, length=longest)),
         (place != 1 and not written, f"place {place} says where a name stands; give a name too"),
     )
     # A clause holds a word next to a character of the name.
@@ -130,16 +119,12 @@ def _refuse(*checks: tuple[bool, str | UserError]) -> None:
 
 def _scroll(scroll: str) -> str:
     written = normalise_line(scroll)
-    size = len(written)
+    size, is_chinese = len(written), written != "" and all(map(is_hanzi, written))
+    other = f"the 横批 '{scroll[:40]}' is not Chinese; give four characters such as 万象更新"
+    long = f"the 横批 '{written[:20]}' has {size} characters; four are usual, {LONGEST_SCROLL} the most"
     _refuse(
-        (
-            not written or not all(map(is_hanzi, written)),
-            f"the 横批 '{scroll[:40]}' is not Chinese; give four characters such as 万象更新",
-        ),
-        (
-            size > LONGEST_SCROLL,
-            f"the 横批 '{written[:20]}' has {size} characters; four are usual, {LONGEST_SCROLL} the most",
-        ),
+        (not is_chinese, UserError(other, "scroll_not_chinese", text=scroll[:40])),
+        (size > LONGEST_SCROLL, UserError(long, "scroll_long", length=size, limit=LONGEST_SCROLL)),
     )
     return written
 
@@ -164,24 +149,17 @@ def wanted_patterns(length: int | None, pattern: str | None) -> dict[Pattern, in
         sentence = f"length {wanted} has no usual pattern; a line has {SHORTEST} to {LONGEST} characters"
         _refuse((not found, sentence))
         return found
-    written = pattern.replace("＋", "+").replace(" ", "")
+    written = "".join(pattern.replace("＋", "+").split())
     if not _PATTERN.fullmatch(written):
         raise UserError(f"pattern '{pattern[:40]}' is none; write the clauses' characters, e.g. 4+7 or 5+5+7")
     chosen = Pattern(tuple(map(int, written.split("+"))))
-    size = chosen.length
+    size, all_fit = chosen.length, 2 <= min(chosen.clauses) <= max(chosen.clauses) <= 11
+    outside = f"pattern {written[:40]} has {size} characters; a line has {SHORTEST} to {LONGEST}"
+    other = f"pattern {pattern} has {size} characters and length is {length}; give one of the two"
     _refuse(
-        (
-            not SHORTEST <= size <= LONGEST,
-            f"pattern {written[:40]} has {size} characters; a line has {SHORTEST} to {LONGEST}",
-        ),
-        (
-            min(chosen.clauses) < 2 or max(chosen.clauses) > 11,
-            f"pattern {written}: a clause has 2 to 11 characters, e.g. 4+7",
-        ),
-        (
-            length not in (None, size),
-            f"pattern {pattern} has {size} characters and length is {length}; give one of the two",
-        ),
+        (not SHORTEST <= size <= LONGEST, UserError(outside, "pattern_size", length=size)),
+        (not all_fit, f"pattern {written}: a clause has 2 to 11 characters, e.g. 4+7"),
+        (length not in (None, size), UserError(other, "pattern_size", length=size)),
     )
     return {chosen: 1}
 
@@ -228,26 +206,13 @@ def read_themes(text: str) -> tuple[Theme, ...]:
     written = filter(None, map(simplified_line, _BETWEEN_THEMES.split(text)))
     names = list(dict.fromkeys(part for whole in written for part in _words_in(whole)))
     for name in names:
-        shown = f"'{name[:20]}{'…' if len(name) > 20 else ''}' has {len(name)} characters"
+        size, shown = len(name), f"'{name[:20]}{'…' if len(name) > 20 else ''}' has {len(name)} characters"
+        other = f"theme: '{name[:40]}' has a character that is not Chinese; give words such as 春节 or 围棋"
+        long = f"theme: {shown}; give words of up to {LONGEST_WORD} with blanks between them, e.g. 春节 故乡"
+        too_long = UserError(long, "theme_long", theme=name[:20], length=size, limit=LONGEST_WORD)
         _refuse(
-            (
-                not all(map(is_hanzi, name)),
-                UserError(
-                    f"theme: '{name[:40]}' has a character that is not Chinese; give words such as 春节 or 围棋",
-                    "theme_not_chinese",
-                    theme=name[:40],
-                ),
-            ),
-            (
-                len(name) > LONGEST_WORD and name not in usual_themes(),
-                UserError(
-                    f"theme: {shown}; give words of up to {LONGEST_WORD} with blanks between them, e.g. 春节 故乡",
-                    "theme_long",
-                    theme=name[:20],
-                    length=len(name),
-                    limit=LONGEST_WORD,
-                ),
-            ),
+            (not all(map(is_hanzi, name)), UserError(other, "theme_not_chinese", theme=name[:40])),
+            (size > LONGEST_WORD and name not in usual_themes(), too_long),
         )
     if len(names) > MOST_THEMES:
         raise UserError(

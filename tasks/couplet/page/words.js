@@ -174,6 +174,11 @@ export const word = vocabulary({
     "这样每句有 {length} 个字，这个模型最多写 {limit} 个。",
     "The lines would have {length} characters; this model writes up to {limit}.",
   ],
+  refused_pattern_size: ["这样每句有 {length} 个字，和所选的字数不合。", "Such lines would have {length} characters; choose another length."],
+  refused_place_outside: ["每句 {length} 个字，没有第 {place} 个字。", "The line has {length} characters and none at place {place}."],
+  refused_scroll_not_chinese: ["横批“{text}”里有不是汉字的。", "The 横批 {text} is not Chinese."],
+  refused_scroll_long: ["横批有 {length} 个字，最多 {limit} 个。", "The 横批 has {length} characters; {limit} are the most."],
+  refused_lock_length: ["每个字要有一格，一共 {length} 格。", "Give {length} characters to lock, ？ where any may stand."],
   refused_none_found: [
     "没有找到这样的对联，请换一个主题、名字或字数。",
     "There is no such couplet; try another theme, name or length.",

@@ -54,6 +54,7 @@ NO_CLEAR_EMOTION = "no clear emotion"  # shown where none is likely enough
 _OTHER_NAMES = {
     other: name for name, (chinese, labels) in CHINESE_GROUPS.items() for other in (chinese, *labels)
 }
+KNOWN_LABELS = tuple(dict.fromkeys((*EMOTIONS, *CHINESE_EMOTIONS, *_OTHER_NAMES)))  # of any model
 
 
 def emotion_id(label: str, emotions: Sequence[str] = EMOTIONS) -> int:
@@ -70,7 +71,9 @@ def emotion_id(label: str, emotions: Sequence[str] = EMOTIONS) -> int:
         known = "labels of EmpatheticDialogues" if emotions == EMOTIONS else f"labels {', '.join(emotions)}"
         raise UserError(
             f"unknown emotion {label[:40]!r}; did you mean {nearest_emotion(label, emotions)!r}? (one of the "
-            f"{len(emotions)} {known} is needed)"
+            f"{len(emotions)} {known} is needed)",
+            "emotion_unknown",
+            emotion=label[:40],
         )
     return emotions.index(name)
 

@@ -43,14 +43,14 @@ class PretrainedEmoPrepend(PretrainedLM):
 
     Args:
         config: sizes and switches.
-        vocab_size: V, to be checked.
+        vocab_size: V, to be checked; 0 where no weights were tuned.
     """
 
     def __init__(self, config: EmpatheticConfig, vocab_size: int) -> None:
         assert isinstance(config.model, PretrainedConfig)
         folder, vocabulary = base_folder(config.model), pretrained_vocabulary(config)
         tokenizer = load_tokenizer(folder)
-        if len(vocabulary) != vocab_size:
+        if vocab_size not in (0, len(vocabulary)):
             raise UserError(
                 f"model.pretrained: {folder} has {len(vocabulary):,} tokens and marks, and the vocabulary of the "
                 f"weights {vocab_size:,}; name the model that they were trained on"

@@ -42,6 +42,7 @@ export const word = vocabulary({
   replied: ["它感到：{emotion}。回应：{text}", "It felt: {emotion}. Reply: {text}"],
   repliedOnly: ["回应：{text}", "Reply: {text}"],
   emptyTurn: ["请先说点什么。", "Say something first, please."],
+  refused_emotion_unknown: ["这个模型不认识情绪“{emotion}”。", "This model knows no emotion {emotion}."],
   refused_turn_long: [
     "一句话最多 {limit} 个字，请说短一些。",
     "A turn may have {limit} characters at most; say it more shortly.",

@@ -37,6 +37,7 @@ export const word = vocabulary({
     "开头有 {length} 个字，最多 {limit} 个，请写短一些。",
     "The beginning has {length} characters and {limit} are the most; shorten it.",
   ],
+  refused_verse_not_chinese: ["“{text}”里没有汉字，请写中文。", "{text} has no Chinese character; write Chinese."],
   refused_acrostic_lines: ["藏头的字要一到八个汉字。", "An acrostic needs 1 to 8 Chinese characters, one a line."],
   writtenTo: ["按“{title}”来写", "written to the title {title}"],
   unknownTitle: ["古诗里没有这样的事物，未必切题", "classical verse has no such thing"],
