@@ -3,17 +3,35 @@
 from __future__ import annotations
 
 import io
+import json
 import re
+import threading
+from collections.abc import Iterator
+from contextlib import ExitStack
 from typing import Any
 
+import pytest
 from chromium import needs_chromium
 from empathetic_zh_toys import chinese_predictor
 from page_browser import _reply_predictor, ask, idle, low_contrasts, opened, say, served, serving
-from page_couplets import KNOWN, PAIRS, SCROLLS, choose, compose, hung, offer_all, request_of, scroll
+from page_couplets import (
+    KNOWN,
+    PAIRS,
+    SCROLLS,
+    choose,
+    compose,
+    composed,
+    hung,
+    offer_all,
+    request_of,
+    scroll,
+)
+from serving_toys import PATIENCE
 
 from paddle_dialog.serving.config import LimitsConfig
 from paddle_dialog.serving.endpoint import ByLanguage, WordFilter
 from paddle_dialog.serving.models import make_card
+from paddle_dialog.tasks.couplet.composing.prediction import ComposingPredictor
 from paddle_dialog.tasks.empathetic.api import ReplyEndpoint
 from paddle_dialog.tasks.empathetic.data.emotions import CHINESE_NAMES
 
@@ -261,6 +279,47 @@ def test_what_is_served_first_stays_where_it_is(browser: Any) -> None:
             page.get_by_text("up to 8 can be placed").wait_for()
             page.get_by_role("button", name="中文").click()
             page.get_by_text("有 9 个字，最多嵌 8 个").wait_for()
+
+
+def test_couplets_hang_as_they_come_and_stay(browser: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    more, whole = threading.Event(), ComposingPredictor.compose_in_parts
+
+    def in_two_parts(*asked: Any) -> Iterator[Any]:
+        *_, found = whole(*asked)
+        yield found[:2]
+        assert more.wait(PATIENCE)
+        yield found
+
+    def two(page: Any) -> None:
+        page.locator("#couplet-ask").click()
+        page.wait_for_function("() => document.querySelectorAll('.candidate').length === 2")
+        assert page.locator("#couplet-ask[aria-busy]").count() == 1
+
+    monkeypatch.setattr(ComposingPredictor, "compose_in_parts", in_two_parts)
+    more.set()
+    with served("composing") as address, opened(browser, address) as page, ExitStack() as ending:
+        ending.callback(more.set)  # the server waits for it
+        more.clear()
+        page.fill("#couplet-name", "山月")
+        two(page)
+        page.locator(".candidate-text").nth(1).click()
+        taken = hung(page)
+        more.set()
+        idle(page, "#couplet-ask")
+        assert page.locator(".candidate").count() == 5 and hung(page) == taken  # somebody reads it
+        more.clear()
+        two(page)
+        page.click("#couplet .running button")
+        idle(page, "#couplet-ask")
+        assert "cut short; here are 2" in page.locator("#couplet-status").text_content()
+        assert page.locator(".candidate").count() == 2
+        more.set()
+        lines = [composed(), {"error": "there was no answer within 30 seconds"}]
+        body = "".join(json.dumps(line) + "\n" for line in lines)
+        page.route("**/v1/compose", lambda r: r.fulfill(body=body, content_type="application/x-ndjson"))
+        page.click("#couplet-ask")
+        page.get_by_text("cut short; here are 2").wait_for()
+        assert hung(page) == PAIRS[0]
 
 
 def test_a_talk_in_two_languages(browser: Any) -> None:

@@ -18,7 +18,7 @@ from typing import Any
 
 from paddle_dialog.data.records import Record
 from paddle_dialog.serving.config import BatchingConfig
-from paddle_dialog.serving.decoders import Answer, Decode, DecoderLost, DecodingFailed, decode_here
+from paddle_dialog.serving.decoders import Answer, Decode, DecoderLost, DecodingFailed, Tell, decode_here
 from paddle_dialog.serving.endpoint import Endpoint, Job
 from paddle_dialog.serving.telemetry import Metrics, log_exception
 
@@ -41,6 +41,7 @@ class _Waiting:
     endpoint: Endpoint[Any]
     job: Job
     future: asyncio.Future[Record]
+    tell: Tell | None = None  # in the event loop
     arrived: float = field(default_factory=time.monotonic)
 
     @property
@@ -107,9 +108,13 @@ class Batcher:
             if thread.is_alive():
                 thread.join()
 
-    async def submit(self, endpoint: Endpoint[Any], job: Job) -> Record:
-        """Wait for a job's answer; a cancelled wait takes the job out of the queue."""
-        waiting = _Waiting(endpoint, job, asyncio.get_running_loop().create_future())
+    async def submit(self, endpoint: Endpoint[Any], job: Job, tell: Tell | None = None) -> Record:
+        """Wait for a job's answer; a cancelled wait takes the job out of the queue.
+
+        Args:
+            tell: called with what there is of the answer so far, where it takes long.
+        """
+        waiting = _Waiting(endpoint, job, asyncio.get_running_loop().create_future(), tell)
         with self._changed:
             if not self._ready or self._closing:
                 raise Busy("the models are being loaded or put away; try again in a moment", 1)
@@ -183,7 +188,7 @@ class Batcher:
         started = time.monotonic()
         answers: Sequence[Answer | Busy]
         try:
-            answers = decode(endpoint, [waiting.job.item for waiting in batch], settings)
+            answers = decode(endpoint, [waiting.job.item for waiting in batch], settings, _teller(batch[0]))
         except DecoderLost:
             self._metrics.lost.inc()
             answers = [Busy("the process that was answering this has died; try again", 1)] * len(batch)
@@ -205,6 +210,19 @@ class Batcher:
         """Keep the error that ends the server, and end it."""
         self.failure = error
         self.on_failure()
+
+
+def _teller(waiting: _Waiting) -> Tell | None:
+    """Return what delivers the parts of a slow job's answer from the worker thread, if they are wanted."""
+    tell, loop = waiting.tell, waiting.future.get_loop()
+    if tell is None or not waiting.is_slow:
+        return None
+
+    def tell_later(part: Record) -> None:
+        if not loop.is_closed():
+            loop.call_soon_threadsafe(tell, part)
+
+    return tell_later
 
 
 def _deliver(future: asyncio.Future[Record], answer: Answer | Busy) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
@@ -15,6 +15,7 @@ from paddle_dialog.errors import UserError
 from paddle_dialog.serving.endpoint import Count, Endpoint, Job, NoResult, OptionalText, RequestModel, Text
 from paddle_dialog.tasks.couplet.composing.drafts import broken_tones
 from paddle_dialog.tasks.couplet.composing.prediction import ComposingPredictor, NoneFound
+from paddle_dialog.tasks.couplet.composing.proposals import Proposal
 from paddle_dialog.tasks.couplet.composing.request import Request, main_themes, read_request, usual_patterns
 from paddle_dialog.tasks.couplet.config import RulesConfig
 from paddle_dialog.tasks.couplet.direction import TO_FIRST, TO_SECOND, Direction, knows_marks
@@ -265,23 +266,25 @@ class ComposeEndpoint(Endpoint[ComposeRequest]):
         return Job(asked, request.seed, cost=STEPS)
 
     def answer(self, items: Sequence[Request], settings: int | None) -> list[Record | NoResult]:
-        answers = list[Record | NoResult]()
-        for asked in items:
-            try:
-                found = self.predictor.compose_checked(asked, settings, self.words.finds)
-            except NoneFound as error:
-                answers.append(NoResult(str(error), error.code))
-                continue
-            fit = [[scroll for scroll in one.scrolls if not self.words.finds(scroll)] for one in found]
-            couplets = [
-                dataclasses.replace(one, scrolls=tuple(scrolls)).as_dict()
-                | {"scrolls": scrolls}
-                | _known(self, one.first, one.second)
-                for one, scrolls in zip(found, fit, strict=True)
-            ]
-            tones = {side: [tone_names(getattr(one, side)) for one in found] for side in ("first", "second")}
-            answers.append({"couplets": couplets, "tones": tones})
-        return answers
+        return [[*self.answer_in_parts(asked, settings)][-1] for asked in items]
+
+    def answer_in_parts(self, item: Request, settings: int | None) -> Iterator[Record | NoResult]:
+        try:
+            for found in self.predictor.compose_in_parts(item, settings, self.words.finds):
+                yield self._record(found)
+        except NoneFound as error:
+            yield NoResult(str(error), error.code)
+
+    def _record(self, found: Sequence[Proposal]) -> Record:
+        fit = [[scroll for scroll in one.scrolls if not self.words.finds(scroll)] for one in found]
+        couplets = [
+            dataclasses.replace(one, scrolls=tuple(scrolls)).as_dict()
+            | {"scrolls": scrolls}
+            | _known(self, one.first, one.second)
+            for one, scrolls in zip(found, fit, strict=True)
+        ]
+        tones = {side: [tone_names(getattr(one, side)) for one in found] for side in ("first", "second")}
+        return {"couplets": couplets, "tones": tones}
 
 
 class ScrollRequest(RequestModel):
