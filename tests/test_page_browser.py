@@ -192,6 +192,7 @@ def test_a_friend_is_asked_and_sends_an_answer_back(page: Any) -> None:
     compose(page)
     page.select_option("#couplet-script", "older")
     page.locator("#couplet-pair .second .line", has_text="畫圖新").wait_for()
+    assert candidates(page)[0].endswith("畫圖新") and page.get_by_role("button", name="國泰民安").is_visible()
     page.fill("#couplet-scroll", "千里后羿")
     assert scroll(page) == ["千里后羿"]  # 里 and 后 of themselves; 裏 and 後 elsewhere
     page.click("#couplet-challenge")

@@ -16,7 +16,7 @@ from paddle_dialog.judge import JUDGE, Judge
 from paddle_dialog.tasks.couplet.composing.drafts import TONE_RULES, Draft, broken_tones, make_drafts
 from paddle_dialog.tasks.couplet.composing.proposals import KNOWN_COST, Proposal, Scores, choose, quality
 from paddle_dialog.tasks.couplet.composing.request import COMMA, Request, has_word, read_request, usual_themes
-from paddle_dialog.tasks.couplet.composing.scrolls import Scroll, choose_scrolls, occasions
+from paddle_dialog.tasks.couplet.composing.scrolls import Scroll, choose_scrolls, occasions, occasions_in
 from paddle_dialog.tasks.couplet.direction import ONE_WAY, compose_source, encode_sources, knows_marks
 from paddle_dialog.tasks.couplet.form import form_report
 from paddle_dialog.tasks.couplet.line_plan import CharacterTable, LinePlan, PlannedLines
@@ -140,6 +140,8 @@ class Composer:
             fitting = (second for second in seconds if _speaks_of(request, first.text, second.text))
             if (best := next(fitting, None)) is not None:
                 pairs.append((first, best))
+        if not pairs:
+            return []
         read = zip(pairs, *self._read_back(pairs), strict=True)
         return [_proposal(request, *pair, float(back), float(judged)) for pair, back, judged in read]
 
@@ -184,7 +186,7 @@ class Composer:
         """Return scores of each 上联 after its answer, and what the judge says, [N] each; 0 without one."""
         lines, seconds = [first.text for first, _ in pairs], [[second.text] for _, second in pairs]
         back = ReverseModel(self._model, self._vocabulary)
-        if self._judge is None or not isinstance(self._model, TextReader) or not pairs:
+        if self._judge is None or not isinstance(self._model, TextReader):
             return np.array(back.scores(lines, seconds)).ravel(), np.zeros(len(pairs))
         scores, states = back.read(lines, seconds)
         return np.concatenate(scores), self._judge(np.concatenate(states))
@@ -327,6 +329,7 @@ class ComposingPredictor(CoupletPredictor):
         known = usual_themes()
         words = {theme.words for theme in request.themes}
         asked = [name for name in occasions() if name in known and known[name].words in words]
+        asked += occasions_in(theme.name for theme in request.themes)
         parts = [part for theme in request.themes for part in (theme.name, *theme.words)]
         given: list[Proposal] = []
         for proposal in proposals:

@@ -11,7 +11,7 @@ import { loadPinyin } from "../../page/pinyin.js";
 import { linkTo, onAddress, setAddress } from "../../page/tabs.js";
 import { candidateCard } from "./candidates.js";
 import { changed, ownCouplet } from "./couplets.js";
-import { chooseLooks, chosenLooks, dress, dressed, drawLooks, followScript, groundIn, lookOf, onPaper, startLooks } from "./looks.js";
+import { chooseLooks, chosenLooks, dress, dressed, drawLooks, followScript, groundIn, inScript, linesInScript, lookOf, onPaper, startLooks } from "./looks.js";
 import { challenge, chosenMode, emptyField, showPair, startModes, takeLine, theme, typeAgain, typed, typedLines } from "./modes.js";
 import { hangPair, hangScroll } from "./pair.js";
 import { drawPicture } from "./picture.js";
@@ -64,7 +64,7 @@ export function start() {
     const values = shown.isReply ? valuesOf(hung()) : { u: hung().first, ...dressed(hung()) };
     copyFrom(part("challenge"), linkTo("couplet", values), error, status);
   });
-  startScrolls(drawScroll);
+  startScrolls(drawScroll, inScript);
   startLooks(() => hanging() ?? null, error, draw);
   recall();
   drawKeeping = startKeeping("couplet", {
@@ -296,7 +296,7 @@ function drawShown() {
 
 function drawResult() {
   drawShown();
-  const cards = shown.couplets.map((couplet, place) => candidateCard(couplet, place === shown.place, () => hang(place)));
+  const cards = shown.couplets.map((couplet, place) => candidateCard(couplet, linesInScript(couplet), place === shown.place, () => hang(place)));
   const focused = [...part("candidates").children].findIndex((card) => card.contains(document.activeElement));
   part("candidates").replaceChildren(...cards);
   part("candidates").dataset.length = [...hanging().first].length > 9 ? "long" : "short";
