@@ -143,7 +143,7 @@ def test_couplets_are_composed_kept_on_their_paper_and_there_after_a_reload(page
 
 
 def test_what_the_brush_lacks_is_written_whole_in_the_next_font(page: Any) -> None:
-    page.locator("#fonts[media=all]").wait_for(state="attached")
+    page.locator("#fonts[href]").wait_for(state="attached")
     page.wait_for_function("() => document.fonts.size > 100")
     choose(page, "My own pair")
     for line, font in (("宸雯晗煜鑫钰婧", "Dialog Brush"), ("玥色珺光", "Dialog Kai"), ("𠀀山", "Songti SC")):

@@ -165,8 +165,9 @@ def _html(language: str, tabs: Mapping[str, Path], addresses: Mapping[str, str])
             f'<section id="{name}" role="tabpanel" aria-labelledby="tab-{name}" tabindex="-1"'
             f' data-module="{addresses[f"tasks/{task}"]}"{" hidden" if place else ""}>\n{markup}</section>'
         )
-    scripts = [addresses[f"tasks/{task}"] for task in tabs]
-    preloads = [f'<link rel="modulepreload" href="{script}">' for script in scripts]
+    # Of the tab that is shown first alone: the style is waited for, and shares the line with what else is loaded.
+    shown = [addresses[f"tasks/{task}"] for task in tabs][:1]
+    preloads = [f'<link rel="modulepreload" href="{script}">' for script in shown]
     html = _filled((PAGE / "index.html").read_text(encoding="utf-8"), own)
     parts = {"preloads": preloads, "tabs": buttons, "panels": panels}
     for place_name, found in parts.items():
