@@ -65,6 +65,12 @@ def clipboard(page: Any) -> str:
     return text
 
 
+def open_anew(page: Any, link: str) -> None:
+    page.evaluate("sessionStorage.clear()")
+    page.goto("about:blank")
+    page.goto(link)
+
+
 def test_a_line_is_answered_again_locked_and_drawn(page: Any) -> None:
     ask(page, FIRST)
     second = candidates(page)[0]
@@ -180,9 +186,7 @@ def test_a_picture_is_signed_saved_and_its_link_opens_it(page: Any) -> None:
     page.click("#couplet-link")
     page.locator("#couplet-link", has_text="Copied").wait_for()
     link = clipboard(page)
-    page.evaluate("sessionStorage.clear()")
-    page.goto("about:blank")
-    page.goto(link)
+    open_anew(page, link)
     page.locator("#couplet-result").wait_for()
     assert hung(page) == PAIRS[0] and page.locator("#couplet-pair").get_attribute("data-ink") == "gold"
 
@@ -198,9 +202,7 @@ def test_a_friend_is_asked_and_sends_an_answer_back(page: Any) -> None:
     page.click("#couplet-challenge")
     page.get_by_role("button", name="Copied").wait_for()
     link = clipboard(page)
-    page.evaluate("sessionStorage.clear()")
-    page.goto("about:blank")
-    page.goto(link)
+    open_anew(page, link)
     page.get_by_text("can you answer it?").wait_for()
     assert page.locator("#couplet-first").input_value() == PAIRS[0][0]
     page.fill("#couplet-second", PAIRS[0][1])
@@ -208,9 +210,7 @@ def test_a_friend_is_asked_and_sends_an_answer_back(page: Any) -> None:
     page.get_by_role("button", name="send it back").click()
     page.get_by_role("button", name="Copied").wait_for()
     back = clipboard(page)
-    page.evaluate("sessionStorage.clear()")
-    page.goto("about:blank")
-    page.goto(back)
+    open_anew(page, back)
     page.locator("#couplet-result").wait_for()
     assert hung(page) == ("李白桃紅春色好", "明山秀水畫圖新")
 

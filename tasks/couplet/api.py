@@ -12,7 +12,7 @@ from pydantic import BaseModel, Field
 from paddle_dialog.config.explain import help_of
 from paddle_dialog.data.records import Record
 from paddle_dialog.errors import UserError
-from paddle_dialog.serving.endpoint import Count, Endpoint, Job, NoResult, OptionalText, RequestModel, Text
+from paddle_dialog.serving.endpoint import Count, Endpoint, Job, NoResult, OptionalText, R, RequestModel, Text
 from paddle_dialog.tasks.couplet.composing.drafts import broken_tones
 from paddle_dialog.tasks.couplet.composing.prediction import ComposingPredictor, NoneFound
 from paddle_dialog.tasks.couplet.composing.proposals import Proposal
@@ -141,15 +141,17 @@ class CoupletSettings(NamedTuple):
     direction: Direction
 
 
-class CoupletEndpoint(Endpoint[CoupletRequest]):
+class _OfCouplets(Endpoint[R]):
+    task = "couplet"
+    predictor: ComposingPredictor
+
+
+class CoupletEndpoint(_OfCouplets[CoupletRequest]):
     """Answers one line with the other under the rules of form, with the characters that the user has locked."""
 
-    task = "couplet"
-    path = "/v1/couplet"
-    summary = "下联 to a 上联, or 上联 to a 下联"
+    path, summary = "/v1/couplet", "下联 to a 上联, or 上联 to a 下联"
     page = Path(__file__).parent / "page"
     request_model, answer_model = CoupletRequest, CoupletAnswer
-    predictor: ComposingPredictor
 
     def details(self) -> Record:
         predictor, decoding = self.predictor, self.predictor.config.decoding
@@ -246,13 +248,11 @@ class ComposeAnswer(BaseModel):
     tones: PairTones
 
 
-class ComposeEndpoint(Endpoint[ComposeRequest]):
+class ComposeEndpoint(_OfCouplets[ComposeRequest]):
     """Writes whole couplets from a theme, from a name or from nothing, each with its 横批."""
 
-    task, path = "couplet", "/v1/compose"
-    summary = "Whole couplets"
+    path, summary = "/v1/compose", "Whole couplets"
     request_model, answer_model = ComposeRequest, ComposeAnswer
-    predictor: ComposingPredictor
 
     def details(self) -> Record:
         if self.predictor.composes:
@@ -308,13 +308,11 @@ class ScrollAnswer(BaseModel):
     scrolls: list[ScrollText]
 
 
-class ScrollEndpoint(Endpoint[ScrollRequest]):
+class ScrollEndpoint(_OfCouplets[ScrollRequest]):
     """Chooses 横批 for a couplet from a list of traditional ones."""
 
-    task, path = "couplet", "/v1/scroll"
-    summary = "横批 to a couplet"
+    path, summary = "/v1/scroll", "横批 to a couplet"
     request_model, answer_model = ScrollRequest, ScrollAnswer
-    predictor: ComposingPredictor
 
     def prepare(self, request: ScrollRequest) -> Job:
         self.predictor.scrolls(request.first, request.second, 1)
@@ -352,13 +350,11 @@ class FormAnswer(BaseModel):
     known: KnownCouplet | None = Field(None, description=_KNOWN)
 
 
-class FormEndpoint(Endpoint[FormRequest]):
+class FormEndpoint(_OfCouplets[FormRequest]):
     """Reports which rules of form a couplet keeps."""
 
-    task, path = "couplet", "/v1/form"
-    summary = "The form of a couplet"
+    path, summary = "/v1/form", "The form of a couplet"
     request_model, answer_model = FormRequest, FormAnswer
-    predictor: ComposingPredictor
 
     def prepare(self, request: FormRequest) -> Job:
         return Job((normalise_line(request.first), normalise_line(request.second)), None)
