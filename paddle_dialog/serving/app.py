@@ -55,8 +55,7 @@ LINES = "application/x-ndjson"  # a record a line, each once it is there, for wh
 _AT_ONCE = {"X-Accel-Buffering": "no", "Content-Encoding": "identity"}  # what compresses waits for more
 LOADING = "the models are being loaded; try again in a moment"
 _DESCRIPTION = f"The answer; to Accept: {LINES} what there is of it so far, a line each, and the answer last."
-# Not the built-in TimeoutError in Python 3.10.
-_REFUSED = (UserError, Busy, asyncio.TimeoutError)
+_REFUSED = (UserError, Busy, asyncio.TimeoutError)  # the last is another than the built-in one in Python 3.10
 ERRORS: dict[int | str, dict[str, Any]] = {
     status: {"model": ErrorModel, "description": text} for status, text in _STATUSES.items()
 }
@@ -207,7 +206,6 @@ def _add_endpoint(
 
 
 def _refusal(error: Exception, seconds: float) -> JSONResponse:
-    """Return what a client is told of one of `_REFUSED`."""
     if isinstance(error, UserError):
         return error_response(422, str(error), None, error.code, error.values)
     if isinstance(error, Busy):
@@ -217,16 +215,12 @@ def _refusal(error: Exception, seconds: float) -> JSONResponse:
 
 async def _lines(first: Record, records: AsyncIterator[Record], seconds: float) -> AsyncIterator[bytes]:
     """Yield records as lines of JSON, and at last why the answer stays unfinished, if it does."""
-    yield _line(JSONResponse(first))
+    yield bytes(JSONResponse(first).body) + b"\n"
     try:
         async for record in records:
-            yield _line(JSONResponse(record))
+            yield bytes(JSONResponse(record).body) + b"\n"
     except _REFUSED as error:
-        yield _line(_refusal(error, seconds))
-
-
-def _line(response: JSONResponse) -> bytes:
-    return bytes(response.body) + b"\n"
+        yield bytes(_refusal(error, seconds).body) + b"\n"
 
 
 async def _records(

@@ -14,6 +14,7 @@ import threading
 import time
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 from paddle_dialog.data.records import Record
@@ -41,7 +42,7 @@ class _Waiting:
     endpoint: Endpoint[Any]
     job: Job
     future: asyncio.Future[Record]
-    tell: Tell | None = None  # in the event loop
+    tell: Tell | None
     arrived: float = field(default_factory=time.monotonic)
 
     @property
@@ -111,10 +112,11 @@ class Batcher:
     async def submit(self, endpoint: Endpoint[Any], job: Job, tell: Tell | None = None) -> Record:
         """Wait for a job's answer; a cancelled wait takes the job out of the queue.
 
-        Args:
-            tell: called with what there is of the answer so far, where it takes long.
+        Where it takes long, `tell` is called with what there is of it so far.
         """
-        waiting = _Waiting(endpoint, job, asyncio.get_running_loop().create_future(), tell)
+        loop = asyncio.get_running_loop()
+        later = partial(loop.call_soon_threadsafe, tell) if tell and job.cost > SLOW else None  # type: ignore[arg-type]
+        waiting = _Waiting(endpoint, job, loop.create_future(), later)
         with self._changed:
             if not self._ready or self._closing:
                 raise Busy("the models are being loaded or put away; try again in a moment", 1)
@@ -188,7 +190,7 @@ class Batcher:
         started = time.monotonic()
         answers: Sequence[Answer | Busy]
         try:
-            answers = decode(endpoint, [waiting.job.item for waiting in batch], settings, _teller(batch[0]))
+            answers = decode(endpoint, [waiting.job.item for waiting in batch], settings, batch[0].tell)
         except DecoderLost:
             self._metrics.lost.inc()
             answers = [Busy("the process that was answering this has died; try again", 1)] * len(batch)
@@ -210,19 +212,6 @@ class Batcher:
         """Keep the error that ends the server, and end it."""
         self.failure = error
         self.on_failure()
-
-
-def _teller(waiting: _Waiting) -> Tell | None:
-    """Return what delivers the parts of a slow job's answer from the worker thread, if they are wanted."""
-    tell, loop = waiting.tell, waiting.future.get_loop()
-    if tell is None or not waiting.is_slow:
-        return None
-
-    def tell_later(part: Record) -> None:
-        if not loop.is_closed():
-            loop.call_soon_threadsafe(tell, part)
-
-    return tell_later
 
 
 def _deliver(future: asyncio.Future[Record], answer: Answer | Busy) -> None:

@@ -44,7 +44,7 @@ class ForkServerLost(Exception):
 
 
 Answer = Record | NoResult | DecodingFailed
-Tell = Callable[[Record], None]  # takes what there is of an answer so far
+Tell = Callable[[Record], object]  # takes what there is of an answer so far
 # Answers a batch of jobs of equal settings, in order, one alone in parts if they are wanted; may raise `DecoderLost`.
 Decode = Callable[[Endpoint[Any], Sequence[Any], Any, Tell | None], list[Answer]]
 

@@ -28,11 +28,6 @@ _TYPES = {
     ".webmanifest": "application/manifest+json",
 }
 _FIRST_STYLES = ("style.css", "controls.css")  # which the others change
-# A style that is not waited for, from fonts.txt.
-_FONT = (
-    '@font-face {{font-family: "{}"; font-weight: 100 900; font-display: swap; '
-    'src: url("fonts/{}") format("woff2"); unicode-range: {}}}\n'
-)
 _YEAR, _WEEK = 365 * 86_400, 7 * 86_400
 _IMPORT = re.compile(r'^import \{([^}]*)\} from "(\.[^"]+)";$', re.M)
 _EXPORT = re.compile(r"^export (?=(?:async function|function|class|const) (\w+))", re.M)
@@ -142,8 +137,8 @@ def _styles(folder: Path) -> list[Path]:
 
 
 def _fonts() -> bytes:
-    rows = (PAGE / "fonts.txt").read_text(encoding="utf-8").splitlines()[1:]
-    return "".join(_FONT.format(*row.split("\t")) for row in rows).encode("utf-8")
+    rule, *rows = (PAGE / "fonts.txt").read_text(encoding="utf-8").splitlines()
+    return "\n".join(rule.format(*row.split("\t")) for row in rows).encode("utf-8")
 
 
 def _joined_text(files: list[Path]) -> bytes:

@@ -298,12 +298,7 @@ class ComposingPredictor(CoupletPredictor):
     def compose_in_parts(
         self, request: Request, seed: int | None = None, refused: Callable[[str], bool] | None = None
     ) -> Iterator[list[Proposal]]:
-        """Yield what `compose` has found so far, and at last what it returns.
-
-        Args:
-            request: a checked one.
-            refused: returns whether a line is not to be written.
-        """
+        """Yield what `compose` has found so far, and at last what it returns; it writes nothing `refused`."""
         self.check_composes(request)
         if seed is not None and not 0 <= seed < 2**32:
             raise UserError(f"seed is {seed}; give 0 to {2**32 - 1}")
@@ -329,7 +324,7 @@ class ComposingPredictor(CoupletPredictor):
         known = usual_themes()
         words = {theme.words for theme in request.themes}
         asked = [name for name in occasions() if name in known and known[name].words in words]
-        asked += occasions_in(theme.name for theme in request.themes)
+        asked += occasions_in(" ".join(theme.name for theme in request.themes))
         parts = [part for theme in request.themes for part in (theme.name, *theme.words)]
         given: list[Proposal] = []
         for proposal in proposals:

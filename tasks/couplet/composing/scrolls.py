@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import importlib.resources
 import io
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
 
@@ -25,25 +25,6 @@ ASKED_BONUS = 0.5  # nats for a scroll of the occasion that was asked for
 LIKE = 3  # characters that no two of the chosen share
 # Animals of the years, and ages: a scroll has one only where the couplet has it.
 _ANIMALS = "鼠 牛 兔 蛇 羊 猴 鸡 狗 犬 猪 古稀 百岁"
-# Words of a request that ask for an occasion without naming it.
-_ASKING = {
-    "婚庆": "结婚 新婚 订婚 定亲 金婚 银婚 完婚 大婚 婚礼 婚宴 出嫁 嫁女 迎娶",
-    "寿诞": "祝寿 大寿 寿星 寿宴 寿辰 生日",
-    "生育": "满月 周岁 宝宝",
-    "乔迁": "新居 新房 搬家 入宅",
-    "春节": "小年 年夜 拜年 贺年",
-    "元宵": "花灯 灯会",
-    "端午": "粽",
-    "中秋": "月饼",
-}
-# Occasions whose own scrolls need a sign of them in the request, or in a couplet of one's own.
-_SIGNS = {
-    MOURNING: "音容 驾鹤 九泉 遗爱 哀 悼 泪 魂 哭 挽 逝世 仙逝 祭奠 祭扫 扫墓 追思 缅怀",
-    "祠堂": "祖宗 祖德 祖功 祖训 祖业 祖先 先祖 列祖 祭祖 祠 宗功 宗德 先人 先灵 俎豆",
-    "灶神": "灶 东厨 司命",
-    "寺庙": "佛 禅 寺 庙 僧 菩萨 观音 慈航 道观 神仙 神灵 神恩 关公 关帝 关圣 武圣 三清 土地 众生",
-    "医院": "医 药 病 杏林 橘井 悬壶 华佗 扁鹊 岐黄 护士",
-}
 # What a scroll names needs to stand in the request or in the couplet.
 _NAMED = "开业 开张 开市 上梁 竖柱"
 # Of a composed couplet: occasions that a scroll is for alone, and seasons that it names, only if they were asked for.
@@ -130,8 +111,8 @@ def choose_scrolls(
     scores = words + OCCASION_WEIGHT * np.where(member, means[:, None], -np.inf).max(axis=0)  # [K]
     names = list(occasions())
     scores += ASKED_BONUS * member[[names.index(name) for name in names if name in asked]].any(axis=0)
-    for occasion, signs in _SIGNS.items():
-        if occasion not in asked and not _has_any(lines if wished is None else wished, signs):
+    for occasion in _signs().keys() - {*_FEASTS, *asked}:
+        if not _speaks_of(lines if wished is None else wished, occasion):
             scores[member[names.index(occasion)] & (member.sum(axis=0) == 1)] = -np.inf
     if wished is not None:
         scores[_unasked(member, asked, wished)] = -np.inf
@@ -151,14 +132,19 @@ def choose_scrolls(
     return found
 
 
-def occasions_in(themes: Iterable[str]) -> list[str]:
-    """Return the occasions that the words of a request ask for without naming them."""
-    text = " ".join(themes)
-    return [occasion for occasion, words in _ASKING.items() if _has_any(text, words)]
+def occasions_in(text: str) -> list[str]:
+    """Return the feasts that the words of a request ask for without naming them."""
+    return [feast for feast in _FEASTS if _speaks_of(text, feast)]
 
 
-def _has_any(text: str, words: str) -> bool:
-    return any(word in text for word in words.split())
+def _speaks_of(text: str, occasion: str) -> bool:
+    return any(word in text for word in _signs().get(occasion, ()))
+
+
+@cache
+def _signs() -> dict[str, list[str]]:
+    rows = (line.partition(": ") for line in read_rows("signs.txt"))
+    return {occasion: words.split() for occasion, _, words in rows}
 
 
 def _unasked(member: np.ndarray, asked: Sequence[str], wished: str) -> np.ndarray:
