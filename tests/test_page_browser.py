@@ -211,7 +211,7 @@ def test_a_friend_is_asked_and_sends_an_answer_back(page: Any) -> None:
     page.get_by_role("button", name="Copied").wait_for()
     back = clipboard(page)
     open_anew(page, back)
-    page.locator("#couplet-result").wait_for()
+    page.locator("#couplet-pair .second .line", has_text="畫圖新").wait_for()  # once the table is there
     assert hung(page) == ("李白桃紅春色好", "明山秀水畫圖新")
 
 
