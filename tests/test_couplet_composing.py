@@ -29,6 +29,7 @@ from paddle_dialog.tasks.couplet.composing.scrolls import (
     all_scrolls,
     choose_scrolls,
     occasions,
+    occasions_in,
     read_association,
     words_of,
 )
@@ -87,6 +88,11 @@ def test_a_feast_and_a_season_wait_for_the_request():
             "春" in scroll for scroll in found
         )
     assert "欢度元宵" in texts("美满人间逢好景", "团圆灯火照良宵", asked=["元宵"], wished="元宵", count=99)
+    glad, temples = {*occasions()["学校"]}, {"大慈大悲", "普渡众生"}
+    assert not temples & {*texts("网络情缘随意转", "键盘岁月任心磨", wished="程序员", count=99)}
+    assert temples & {*texts("古寺钟声留佛印", "清江月色照禅心", wished="佛", count=99)}
+    assert not glad & {*texts("祖母九泉滋沃野", "儿孙三教育新苗", asked=["挽联"], wished="挽联", count=99)}
+    assert occasions_in("金婚 月饼") == ["婚庆", "中秋"] and occasions_in("离婚 烟斗") == []
     assert any("春" in scroll for scroll in texts("万象更新", "千门送暖", asked=["春节"], wished="春节 新春"))
 
 

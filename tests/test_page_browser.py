@@ -3,17 +3,35 @@
 from __future__ import annotations
 
 import io
+import json
 import re
+import threading
+from collections.abc import Iterator
+from contextlib import ExitStack
 from typing import Any
 
+import pytest
 from chromium import needs_chromium
 from empathetic_zh_toys import chinese_predictor
 from page_browser import _reply_predictor, ask, idle, low_contrasts, opened, say, served, serving
-from page_couplets import KNOWN, PAIRS, SCROLLS, choose, compose, hung, offer_all, request_of, scroll
+from page_couplets import (
+    KNOWN,
+    PAIRS,
+    SCROLLS,
+    choose,
+    compose,
+    composed,
+    hung,
+    offer_all,
+    request_of,
+    scroll,
+)
+from serving_toys import PATIENCE
 
 from paddle_dialog.serving.config import LimitsConfig
 from paddle_dialog.serving.endpoint import ByLanguage, WordFilter
 from paddle_dialog.serving.models import make_card
+from paddle_dialog.tasks.couplet.composing.prediction import ComposingPredictor
 from paddle_dialog.tasks.empathetic.api import ReplyEndpoint
 from paddle_dialog.tasks.empathetic.data.emotions import CHINESE_NAMES
 
@@ -45,6 +63,12 @@ def ground(page: Any) -> str:
 def clipboard(page: Any) -> str:
     text: str = page.evaluate("navigator.clipboard.readText()")
     return text
+
+
+def open_anew(page: Any, link: str) -> None:
+    page.evaluate("sessionStorage.clear()")
+    page.goto("about:blank")
+    page.goto(link)
 
 
 def test_a_line_is_answered_again_locked_and_drawn(page: Any) -> None:
@@ -125,7 +149,7 @@ def test_couplets_are_composed_kept_on_their_paper_and_there_after_a_reload(page
 
 
 def test_what_the_brush_lacks_is_written_whole_in_the_next_font(page: Any) -> None:
-    page.locator("#fonts[media=all]").wait_for(state="attached")
+    page.locator("#fonts[href]").wait_for(state="attached")
     page.wait_for_function("() => document.fonts.size > 100")
     choose(page, "My own pair")
     for line, font in (("宸雯晗煜鑫钰婧", "Dialog Brush"), ("玥色珺光", "Dialog Kai"), ("𠀀山", "Songti SC")):
@@ -162,9 +186,7 @@ def test_a_picture_is_signed_saved_and_its_link_opens_it(page: Any) -> None:
     page.click("#couplet-link")
     page.locator("#couplet-link", has_text="Copied").wait_for()
     link = clipboard(page)
-    page.evaluate("sessionStorage.clear()")
-    page.goto("about:blank")
-    page.goto(link)
+    open_anew(page, link)
     page.locator("#couplet-result").wait_for()
     assert hung(page) == PAIRS[0] and page.locator("#couplet-pair").get_attribute("data-ink") == "gold"
 
@@ -174,14 +196,13 @@ def test_a_friend_is_asked_and_sends_an_answer_back(page: Any) -> None:
     compose(page)
     page.select_option("#couplet-script", "older")
     page.locator("#couplet-pair .second .line", has_text="畫圖新").wait_for()
+    assert candidates(page)[0].endswith("畫圖新") and page.get_by_role("button", name="國泰民安").is_visible()
     page.fill("#couplet-scroll", "千里后羿")
     assert scroll(page) == ["千里后羿"]  # 里 and 后 of themselves; 裏 and 後 elsewhere
     page.click("#couplet-challenge")
     page.get_by_role("button", name="Copied").wait_for()
     link = clipboard(page)
-    page.evaluate("sessionStorage.clear()")
-    page.goto("about:blank")
-    page.goto(link)
+    open_anew(page, link)
     page.get_by_text("can you answer it?").wait_for()
     assert page.locator("#couplet-first").input_value() == PAIRS[0][0]
     page.fill("#couplet-second", PAIRS[0][1])
@@ -189,10 +210,8 @@ def test_a_friend_is_asked_and_sends_an_answer_back(page: Any) -> None:
     page.get_by_role("button", name="send it back").click()
     page.get_by_role("button", name="Copied").wait_for()
     back = clipboard(page)
-    page.evaluate("sessionStorage.clear()")
-    page.goto("about:blank")
-    page.goto(back)
-    page.locator("#couplet-result").wait_for()
+    open_anew(page, back)
+    page.locator("#couplet-pair .second .line", has_text="畫圖新").wait_for()  # once the table is there
     assert hung(page) == ("李白桃紅春色好", "明山秀水畫圖新")
 
 
@@ -261,6 +280,47 @@ def test_what_is_served_first_stays_where_it_is(browser: Any) -> None:
             page.get_by_text("up to 8 can be placed").wait_for()
             page.get_by_role("button", name="中文").click()
             page.get_by_text("有 9 个字，最多嵌 8 个").wait_for()
+
+
+def test_couplets_hang_as_they_come_and_stay(browser: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    more, whole = threading.Event(), ComposingPredictor.compose_in_parts
+
+    def in_two_parts(*asked: Any) -> Iterator[Any]:
+        *_, found = whole(*asked)
+        yield found[:2]
+        assert more.wait(PATIENCE)
+        yield found
+
+    def two(page: Any) -> None:
+        page.locator("#couplet-ask").click()
+        page.wait_for_function("() => document.querySelectorAll('.candidate').length === 2")
+        assert page.locator("#couplet-ask[aria-busy]").count() == 1
+
+    monkeypatch.setattr(ComposingPredictor, "compose_in_parts", in_two_parts)
+    more.set()
+    with served("composing") as address, opened(browser, address) as page, ExitStack() as ending:
+        ending.callback(more.set)  # the server waits for it
+        more.clear()
+        page.fill("#couplet-name", "山月")
+        two(page)
+        page.locator(".candidate-text").nth(1).click()
+        taken = hung(page)
+        more.set()
+        idle(page, "#couplet-ask")
+        assert page.locator(".candidate").count() == 5 and hung(page) == taken  # somebody reads it
+        more.clear()
+        two(page)
+        page.click("#couplet .running button")
+        idle(page, "#couplet-ask")
+        assert "cut short; here are 2" in page.locator("#couplet-status").text_content()
+        assert page.locator(".candidate").count() == 2
+        more.set()
+        lines = [composed(), {"error": "there was no answer within 30 seconds"}]
+        body = "".join(json.dumps(line) + "\n" for line in lines)
+        page.route("**/v1/compose", lambda r: r.fulfill(body=body, content_type="application/x-ndjson"))
+        page.click("#couplet-ask")
+        page.get_by_text("cut short; here are 2").wait_for()
+        assert hung(page) == PAIRS[0]
 
 
 def test_a_talk_in_two_languages(browser: Any) -> None:

@@ -73,7 +73,7 @@ def test_every_frame_has_its_place_and_every_emotion_a_frame(language: str) -> N
 
 
 def reflector(language: str) -> Reflector:
-    return Reflector(language, EMOTIONS_OF[language], lambda text: read_turn(text, "", language).tone)
+    return Reflector(language, EMOTIONS_OF[language], lambda text: read_turn(text, "", language).tone(0.6))
 
 
 def test_frames_are_those_of_the_likeliest_emotions_of_the_tone() -> None:

@@ -65,7 +65,7 @@ def test_jobs_that_wait_together_are_decoded_together(start, endpoint):
 def test_decoders_that_are_free_share_what_waits(endpoint):
     batches, both = [], threading.Barrier(2)
 
-    def decode(endpoint, items, settings):
+    def decode(endpoint, items, settings, tell):
         batches.append(len(items))
         both.wait(PATIENCE)
         return [{"echo": item} for item in items]

@@ -1,14 +1,19 @@
 """Whole couplets, scrolls and the form of a human's pair over HTTP."""
 
 import json
+import signal
 from contextlib import contextmanager
 
+import httpx
 import pytest
+from command import start as begin
 from composing_toys import composing_toy
-from serving_toys import make_app, running
+from page_browser import serving
+from serving_toys import PATIENCE, EchoEndpoint, eventually, make_app, running
 
+from paddle_dialog.serving.batcher import SLOW
 from paddle_dialog.serving.config import LimitsConfig
-from paddle_dialog.serving.endpoint import WordFilter
+from paddle_dialog.serving.endpoint import Job, WordFilter
 from paddle_dialog.serving.models import make_card
 from paddle_dialog.tasks.couplet.api import tone_names
 from paddle_dialog.tasks.couplet.task import TASK
@@ -58,6 +63,73 @@ def test_nothing_need_be_asked_and_one_s_own_scroll_stands():
         assert couplet["scroll"] == "小园春色" and couplet["first"][4] == "，"
         _, answer = ask(client, "compose", name="春江花", count=1)
         assert [(c["set"], c["part"]) for c in answer["couplets"]] == [(1, 1), (1, 2)]
+
+
+class SlowEcho(EchoEndpoint):
+    """Echoes a text at once, and backwards too once it is open."""
+
+    def prepare(self, request):
+        return Job(request.text, 0, cost=SLOW + 1)
+
+    def answer_in_parts(self, item, settings):
+        yield {"echo": item}
+        assert self.open.wait(PATIENCE)
+        yield {"echo": item + item[::-1]}
+
+
+LINES = {"Accept": "application/x-ndjson"}
+
+
+def test_what_is_there_is_sent_before_the_rest_is_made():
+    endpoint = SlowEcho()
+    endpoint.open.clear()
+    with serving(endpoint) as address, httpx.Client(base_url=address, timeout=PATIENCE) as client:
+        compressed = {**LINES, "Accept-Encoding": "gzip"}
+        with client.stream("POST", "/v1/echo", json={"text": "ab"}, headers=compressed) as response:
+            lines = response.iter_lines()
+            assert next(lines) == '{"echo":"ab"}' and response.headers["X-Accel-Buffering"] == "no"
+            endpoint.open.set()
+            assert [*lines] == ['{"echo":"abba"}'] * 2  # the last part, and the answer
+        assert client.post("/v1/echo", json={"text": "ab"}).json() == {"echo": "ab"}  # whole
+
+
+def test_what_is_there_stays_at_the_time_limit():
+    endpoint = SlowEcho()
+    endpoint.open.clear()
+    with running(make_app(endpoint, limits={"seconds": 0.5})) as client:
+        response = client.post("/v1/echo", json={"text": "ab"}, headers=LINES)
+        part, refusal = map(json.loads, response.text.splitlines())
+        endpoint.open.set()
+    assert response.status_code == 200 and part == {"echo": "ab"}
+    assert refusal == {"error": "there was no answer within 0.5 seconds; ask for less, or later"}
+
+
+def test_a_refusal_has_its_status_whatever_is_accepted():
+    with start() as client:
+        sent = {"content": '{"theme": "abc"}', "headers": {"Content-Type": "application/json", **LINES}}
+        response = client.post("/v1/compose", **sent)
+    assert response.status_code == 422 and response.json()["code"] == "theme_not_chinese"
+
+
+def test_couplets_come_from_a_decoder_while_it_writes_others():
+    others = [f"models.{name}=null" for name in ("empathetic", "empathetic_zh", "poem", "translation")]
+    others += ["models.sentiment=null", "models.sentiment_en=null", "workers=2", "port=0"]
+    process = begin("serve", "-c", "configs/serve.yaml", *(p for o in others for p in ("-o", o)))
+    try:
+        address = process.stdout.readline().decode().removeprefix("serving on ").strip()
+        with httpx.Client(base_url=address, timeout=PATIENCE) as client:
+            eventually(lambda: client.get("/readyz").status_code == 200)
+            asked = {"theme": "春节", "count": 3, "seed": 5}
+            with client.stream("POST", "/v1/compose", json=asked, headers=LINES) as response:
+                lines = response.iter_lines()
+                first = json.loads(next(lines))
+                assert "decode_seconds_count" not in client.get("/metrics").text  # it is still at work
+                *_, last = map(json.loads, lines)
+            assert first["couplets"] and len(last["couplets"]) == 3
+            assert client.post("/v1/compose", json=asked).json() == last
+    finally:
+        process.send_signal(signal.SIGTERM)
+        process.communicate(timeout=PATIENCE)
 
 
 @pytest.mark.parametrize(

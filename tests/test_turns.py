@@ -134,7 +134,7 @@ def test_what_looks_alike_is_read_alike(one: str, other: str) -> None:
 )
 def test_the_tone_that_suits_a_mood(moods: dict[Any, float], tone: str) -> None:
     shares = np.array([moods.get(mood, 0.0) for mood in MOODS])
-    assert TurnReading(np.eye(len(ACTS))[0], shares, "none").tone == tone
+    assert TurnReading(np.eye(len(ACTS))[0], shares, "none").tone() == tone
 
 
 def test_a_damaged_file_is_refused(tmp_path: Path) -> None:

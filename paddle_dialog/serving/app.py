@@ -3,7 +3,7 @@
 import asyncio
 import json
 import logging
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -14,7 +14,7 @@ from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4 as CONTENT_TYP
 from pydantic import BaseModel
 from starlette.middleware.cors import CORSMiddleware
 from starlette.middleware.gzip import GZipMiddleware
-from starlette.responses import JSONResponse, Response
+from starlette.responses import JSONResponse, Response, StreamingResponse
 
 from paddle_dialog.data.records import Record
 from paddle_dialog.errors import UserError
@@ -51,7 +51,11 @@ _STATUSES = {
     503: "Too many requests wait, or the models are not loaded yet; see Retry-After.",
     504: "The answer took too long.",
 }
+LINES = "application/x-ndjson"  # a record a line, each once it is there, for who accepts it
+_AT_ONCE = {"X-Accel-Buffering": "no", "Content-Encoding": "identity"}  # what compresses waits for more
 LOADING = "the models are being loaded; try again in a moment"
+_DESCRIPTION = f"The answer; to Accept: {LINES} what there is of it so far, a line each, and the answer last."
+_REFUSED = (UserError, Busy, asyncio.TimeoutError)  # the last is another than the built-in one in Python 3.10
 ERRORS: dict[int | str, dict[str, Any]] = {
     status: {"model": ErrorModel, "description": text} for status, text in _STATUSES.items()
 }
@@ -178,15 +182,16 @@ def _add_endpoint(
             is_banned = any(words.finds(text) for text in endpoint.texts(body))
             if is_banned and not endpoint.takes_any_words(body):
                 return error_response(422, BANNED, None, "banned_given")
-            record = await _answer(batcher, endpoint, endpoint.prepare(body), request, seconds)
-        except UserError as error:
-            return error_response(422, str(error), None, error.code, error.values)
-        except Busy as busy:
-            return busy_response(str(busy), busy.retry_after)
-        except asyncio.TimeoutError:  # not the built-in one in Python 3.10
-            sentence = f"there was no answer within {seconds:g} seconds; ask for less, or later"
-            return error_response(504, sentence)
-        return Response(status_code=CLIENT_LEFT) if record is None else JSONResponse(record)
+            in_parts = LINES in request.headers.get("accept", "")
+            records = _records(batcher, endpoint.prepare(body), endpoint, request, seconds, in_parts)
+            if (first := await anext(records, None)) is None:
+                return Response(status_code=CLIENT_LEFT)
+        except _REFUSED as error:
+            return _refusal(error, seconds)
+        if in_parts:
+            return StreamingResponse(_lines(first, records, seconds), 200, _AT_ONCE, LINES)
+        await records.aclose()
+        return JSONResponse(first)
 
     app.post(
         endpoint.path,
@@ -194,26 +199,48 @@ def _add_endpoint(
         summary=endpoint.summary,
         description=endpoint.__doc__,
         operation_id=endpoint.path.removeprefix("/v1/"),
-        responses={200: {"model": endpoint.answer_model, "description": "The answer."}, **ERRORS},
+        responses={200: {"model": endpoint.answer_model, "description": _DESCRIPTION}, **ERRORS},
         response_class=JSONResponse,
         response_model=None,
     )(handle)
 
 
-async def _answer(
-    batcher: Batcher, endpoint: Endpoint[Any], job: Job, request: Request, seconds: float
-) -> Record | None:
-    """Return the answer to a job; None if the client leaves first, a `TimeoutError` after so many seconds."""
-    work = asyncio.ensure_future(batcher.submit(endpoint, job))
-    leaving = asyncio.ensure_future(_client_leaves(request))
+def _refusal(error: Exception, seconds: float) -> JSONResponse:
+    if isinstance(error, UserError):
+        return error_response(422, str(error), None, error.code, error.values)
+    if isinstance(error, Busy):
+        return busy_response(str(error), error.retry_after)
+    return error_response(504, f"there was no answer within {seconds:g} seconds; ask for less, or later")
+
+
+async def _lines(first: Record, records: AsyncIterator[Record], seconds: float) -> AsyncIterator[bytes]:
+    """Yield records as lines of JSON, and at last why the answer stays unfinished, if it does."""
+    yield bytes(JSONResponse(first).body) + b"\n"
     try:
-        tasks = {work, leaving}
-        done, _ = await asyncio.wait(tasks, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
-        if work in done:
-            return work.result()
-        if leaving in done:
-            return None
-        raise asyncio.TimeoutError
+        async for record in records:
+            yield bytes(JSONResponse(record).body) + b"\n"
+    except _REFUSED as error:
+        yield bytes(_refusal(error, seconds).body) + b"\n"
+
+
+async def _records(
+    batcher: Batcher, job: Job, endpoint: Endpoint[Any], request: Request, seconds: float, in_parts: bool
+) -> AsyncGenerator[Record, None]:
+    """Yield the parts of an answer that are wanted, and the answer; no more once the client has left.
+
+    Raises a `TimeoutError` after so many seconds.
+    """
+    loop, there = asyncio.get_running_loop(), asyncio.Queue[Record | None]()
+    end = loop.time() + seconds
+    work = asyncio.ensure_future(batcher.submit(endpoint, job, there.put_nowait if in_parts else None))
+    leaving = asyncio.ensure_future(_client_leaves(request))
+    for task in (work, leaving):
+        task.add_done_callback(lambda _: there.put_nowait(None))
+    try:
+        while (part := await asyncio.wait_for(there.get(), end - loop.time())) is not None:
+            yield part
+        if work.done():
+            yield work.result()
     finally:
         for task in (work, leaving):
             task.cancel()

@@ -14,11 +14,12 @@ import threading
 import time
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 from paddle_dialog.data.records import Record
 from paddle_dialog.serving.config import BatchingConfig
-from paddle_dialog.serving.decoders import Answer, Decode, DecoderLost, DecodingFailed, decode_here
+from paddle_dialog.serving.decoders import Answer, Decode, DecoderLost, DecodingFailed, Tell, decode_here
 from paddle_dialog.serving.endpoint import Endpoint, Job
 from paddle_dialog.serving.telemetry import Metrics, log_exception
 
@@ -41,6 +42,7 @@ class _Waiting:
     endpoint: Endpoint[Any]
     job: Job
     future: asyncio.Future[Record]
+    tell: Tell | None
     arrived: float = field(default_factory=time.monotonic)
 
     @property
@@ -107,9 +109,14 @@ class Batcher:
             if thread.is_alive():
                 thread.join()
 
-    async def submit(self, endpoint: Endpoint[Any], job: Job) -> Record:
-        """Wait for a job's answer; a cancelled wait takes the job out of the queue."""
-        waiting = _Waiting(endpoint, job, asyncio.get_running_loop().create_future())
+    async def submit(self, endpoint: Endpoint[Any], job: Job, tell: Tell | None = None) -> Record:
+        """Wait for a job's answer; a cancelled wait takes the job out of the queue.
+
+        Where it takes long, `tell` is called with what there is of it so far.
+        """
+        loop = asyncio.get_running_loop()
+        later = partial(loop.call_soon_threadsafe, tell) if tell and job.cost > SLOW else None  # type: ignore[arg-type]
+        waiting = _Waiting(endpoint, job, loop.create_future(), later)
         with self._changed:
             if not self._ready or self._closing:
                 raise Busy("the models are being loaded or put away; try again in a moment", 1)
@@ -183,7 +190,7 @@ class Batcher:
         started = time.monotonic()
         answers: Sequence[Answer | Busy]
         try:
-            answers = decode(endpoint, [waiting.job.item for waiting in batch], settings)
+            answers = decode(endpoint, [waiting.job.item for waiting in batch], settings, batch[0].tell)
         except DecoderLost:
             self._metrics.lost.inc()
             answers = [Busy("the process that was answering this has died; try again", 1)] * len(batch)

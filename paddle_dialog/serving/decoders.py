@@ -12,6 +12,7 @@ import os
 import signal
 import socket
 import threading
+import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from multiprocessing import Pipe, active_children, get_context
@@ -43,14 +44,23 @@ class ForkServerLost(Exception):
 
 
 Answer = Record | NoResult | DecodingFailed
-# Answers a batch of jobs of equal settings, in order; may raise `DecoderLost`.
-Decode = Callable[[Endpoint[Any], Sequence[Any], Any], list[Answer]]
+Tell = Callable[[Record], object]  # takes what there is of an answer so far
+# Answers a batch of jobs of equal settings, in order, one alone in parts if they are wanted; may raise `DecoderLost`.
+Decode = Callable[[Endpoint[Any], Sequence[Any], Any, Tell | None], list[Answer]]
 
 
-def decode_here(endpoint: Endpoint[Any], items: Sequence[Any], settings: Any) -> list[Answer]:
+def decode_here(
+    endpoint: Endpoint[Any], items: Sequence[Any], settings: Any, tell: Tell | None = None
+) -> list[Answer]:
     """Answer a batch in this process; a failure is logged and becomes the answer."""
     try:
-        return [*endpoint.answer(items, settings)]
+        if tell is None or len(items) > 1:
+            return [*endpoint.answer(items, settings)]
+        answer: Answer = NoResult(NO_ANSWER)
+        for answer in endpoint.answer_in_parts(items[0], settings):
+            if not isinstance(answer, NoResult):
+                tell(answer)
+        return [answer]
     except UserError as error:
         if len(items) == 1:  # the message may name a file or quote the user
             log_exception(LOG, error)
@@ -114,17 +124,22 @@ class RemoteDecoder:
         self._fork_server, self._seconds = fork_server, seconds
         self._pipe, self._pid = fork_server.fork()
 
-    def __call__(self, endpoint: Endpoint[Any], items: Sequence[Any], settings: Any) -> list[Answer]:
-        batch = (endpoint.path, items, settings)
+    def __call__(
+        self, endpoint: Endpoint[Any], items: Sequence[Any], settings: Any, tell: Tell | None = None
+    ) -> list[Answer]:
+        batch, end = (endpoint.path, items, settings, tell is not None), time.monotonic() + self._seconds
         try:
             self._pipe.send(batch)
         except OSError:  # it died while idle
             self._replace("has died")
             self._pipe.send(batch)
         try:
-            if self._pipe.poll(self._seconds):
-                answers: list[Answer] = self._pipe.recv()
-                return answers
+            while self._pipe.poll(max(0.0, end - time.monotonic())):
+                answers: list[Answer] | Record = self._pipe.recv()
+                if isinstance(answers, list):
+                    return answers
+                if tell is not None:
+                    tell(answers)
         except (EOFError, OSError) as error:
             self._replace("has died")
             raise DecoderLost from error
@@ -167,7 +182,7 @@ def _decode(endpoints: Mapping[str, Endpoint[Any]], pipe: Connection, orders: so
     pipe.send(os.getpid())
     while True:
         try:
-            path, items, settings = pipe.recv()
-            pipe.send(decode_here(endpoints[path], items, settings))
+            path, items, settings, in_parts = pipe.recv()
+            pipe.send(decode_here(endpoints[path], items, settings, pipe.send if in_parts else None))
         except (EOFError, OSError):
             return

@@ -6,7 +6,7 @@ import json
 import re
 import unicodedata
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
@@ -211,6 +211,10 @@ class Endpoint(ABC, Generic[R]):
     @abstractmethod
     def answer(self, items: Sequence[Any], settings: Any) -> list[Record | NoResult]:
         """Answer a batch of jobs of equal settings, in order."""
+
+    def answer_in_parts(self, item: Any, settings: Any) -> Iterator[Record | NoResult]:
+        """Yield what there is of the answer to one job so far, and at last the answer; by default that alone."""
+        yield from self.answer([item], settings)
 
     def without_banned(self, candidates: Iterable[Any]) -> list[Any]:
         """Return the candidates whose `text` has no banned word."""

@@ -28,7 +28,6 @@ _TYPES = {
     ".webmanifest": "application/manifest+json",
 }
 _FIRST_STYLES = ("style.css", "controls.css")  # which the others change
-_LATE_STYLE = "fonts.css"  # not waited for
 _YEAR, _WEEK = 365 * 86_400, 7 * 86_400
 _IMPORT = re.compile(r'^import \{([^}]*)\} from "(\.[^"]+)";$', re.M)
 _EXPORT = re.compile(r"^export (?=(?:async function|function|class|const) (\w+))", re.M)
@@ -54,7 +53,7 @@ def add_page(app: FastAPI, tabs: Mapping[str, Path]) -> None:
     styles = [file for folder in folders.values() for file in _styles(folder)]
     addresses = {
         "styles": _add(app, "page/all.css", "text/css", _joined_text(styles)),
-        "fonts": _add(app, "page/fonts.css", "text/css", (PAGE / _LATE_STYLE).read_bytes()),
+        "fonts": _add(app, "page/fonts.css", "text/css", _fonts()),
         "characters": _add(app, "page/simplified.txt", "text/plain", SIMPLIFIED.read_bytes()),
         "pinyin": _add(app, "page/pinyin.txt", "text/plain", (PAGE / "pinyin.txt").read_bytes()),
         "page": _add(app, "page/all.js", "text/javascript", joined_modules("page", PAGE).encode("utf-8")),
@@ -133,8 +132,13 @@ def _name(path: str) -> str:
 
 
 def _styles(folder: Path) -> list[Path]:
-    names = {file.name for file in folder.glob("*.css")} - {_LATE_STYLE}
+    names = {file.name for file in folder.glob("*.css")}
     return [folder / name for name in sorted(names, key=lambda name: (name not in _FIRST_STYLES, name))]
+
+
+def _fonts() -> bytes:
+    rule, *rows = (PAGE / "fonts.txt").read_text(encoding="utf-8").splitlines()
+    return "\n".join(rule.format(*row.split("\t")) for row in rows).encode("utf-8")
 
 
 def _joined_text(files: list[Path]) -> bytes:
@@ -156,8 +160,9 @@ def _html(language: str, tabs: Mapping[str, Path], addresses: Mapping[str, str])
             f'<section id="{name}" role="tabpanel" aria-labelledby="tab-{name}" tabindex="-1"'
             f' data-module="{addresses[f"tasks/{task}"]}"{" hidden" if place else ""}>\n{markup}</section>'
         )
-    scripts = [addresses[f"tasks/{task}"] for task in tabs]
-    preloads = [f'<link rel="modulepreload" href="{script}">' for script in scripts]
+    # Of the tab that is shown first alone: the style is waited for, and shares the line with what else is loaded.
+    shown = [addresses[f"tasks/{task}"] for task in tabs][:1]
+    preloads = [f'<link rel="modulepreload" href="{script}">' for script in shown]
     html = _filled((PAGE / "index.html").read_text(encoding="utf-8"), own)
     parts = {"preloads": preloads, "tabs": buttons, "panels": panels}
     for place_name, found in parts.items():

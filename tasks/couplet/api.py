@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
@@ -12,9 +12,10 @@ from pydantic import BaseModel, ConfigDict, Field
 from paddle_dialog.config.explain import help_of
 from paddle_dialog.data.records import Record
 from paddle_dialog.errors import UserError
-from paddle_dialog.serving.endpoint import Count, Endpoint, Job, NoResult, OptionalText, RequestModel, Text
+from paddle_dialog.serving.endpoint import Count, Endpoint, Job, NoResult, OptionalText, R, RequestModel, Text
 from paddle_dialog.tasks.couplet.composing.drafts import broken_tones
 from paddle_dialog.tasks.couplet.composing.prediction import ComposingPredictor, NoneFound
+from paddle_dialog.tasks.couplet.composing.proposals import Proposal
 from paddle_dialog.tasks.couplet.composing.request import (
     LONGEST,
     PATTERN,
@@ -160,15 +161,17 @@ class CoupletSettings(NamedTuple):
     direction: Direction
 
 
-class CoupletEndpoint(Endpoint[CoupletRequest]):
+class _OfCouplets(Endpoint[R]):
+    task = "couplet"
+    predictor: ComposingPredictor
+
+
+class CoupletEndpoint(_OfCouplets[CoupletRequest]):
     """Answers one line with the other under the rules of form, with the characters that the user has locked."""
 
-    task = "couplet"
-    path = "/v1/couplet"
-    summary = "下联 to a 上联, or 上联 to a 下联"
+    path, summary = "/v1/couplet", "下联 to a 上联, or 上联 to a 下联"
     page = Path(__file__).parent / "page"
     request_model, answer_model = CoupletRequest, CoupletAnswer
-    predictor: ComposingPredictor
 
     def details(self) -> Record:
         predictor, decoding = self.predictor, self.predictor.config.decoding
@@ -277,13 +280,11 @@ class ComposeAnswer(BaseModel):
     tones: PairTones
 
 
-class ComposeEndpoint(Endpoint[ComposeRequest]):
+class ComposeEndpoint(_OfCouplets[ComposeRequest]):
     """Writes whole couplets from a theme, from a name or from nothing, each with its 横批."""
 
-    task, path = "couplet", "/v1/compose"
-    summary = "Whole couplets"
+    path, summary = "/v1/compose", "Whole couplets"
     request_model, answer_model = ComposeRequest, ComposeAnswer
-    predictor: ComposingPredictor
 
     def details(self) -> Record:
         if self.predictor.composes:
@@ -297,23 +298,25 @@ class ComposeEndpoint(Endpoint[ComposeRequest]):
         return Job(asked, request.seed, cost=STEPS)
 
     def answer(self, items: Sequence[Request], settings: int | None) -> list[Record | NoResult]:
-        answers = list[Record | NoResult]()
-        for asked in items:
-            try:
-                found = self.predictor.compose_checked(asked, settings, self.words.finds)
-            except NoneFound as error:
-                answers.append(NoResult(str(error), error.code))
-                continue
-            fit = [[scroll for scroll in one.scrolls if not self.words.finds(scroll)] for one in found]
-            couplets = [
-                dataclasses.replace(one, scrolls=tuple(scrolls)).as_dict()
-                | {"scrolls": scrolls}
-                | _known(self, one.first, one.second)
-                for one, scrolls in zip(found, fit, strict=True)
-            ]
-            tones = {side: [tone_names(getattr(one, side)) for one in found] for side in ("first", "second")}
-            answers.append({"couplets": couplets, "tones": tones})
-        return answers
+        return [[*self.answer_in_parts(asked, settings)][-1] for asked in items]
+
+    def answer_in_parts(self, item: Request, settings: int | None) -> Iterator[Record | NoResult]:
+        try:
+            for found in self.predictor.compose_in_parts(item, settings, self.words.finds):
+                yield self._record(found)
+        except NoneFound as error:
+            yield NoResult(str(error), error.code)
+
+    def _record(self, found: Sequence[Proposal]) -> Record:
+        fit = [[scroll for scroll in one.scrolls if not self.words.finds(scroll)] for one in found]
+        couplets = [
+            dataclasses.replace(one, scrolls=tuple(scrolls)).as_dict()
+            | {"scrolls": scrolls}
+            | _known(self, one.first, one.second)
+            for one, scrolls in zip(found, fit, strict=True)
+        ]
+        tones = {side: [tone_names(getattr(one, side)) for one in found] for side in ("first", "second")}
+        return {"couplets": couplets, "tones": tones}
 
 
 class ScrollRequest(RequestModel):
@@ -337,13 +340,11 @@ class ScrollAnswer(BaseModel):
     scrolls: list[ScrollText]
 
 
-class ScrollEndpoint(Endpoint[ScrollRequest]):
+class ScrollEndpoint(_OfCouplets[ScrollRequest]):
     """Chooses 横批 for a couplet from a list of traditional ones."""
 
-    task, path = "couplet", "/v1/scroll"
-    summary = "横批 to a couplet"
+    path, summary = "/v1/scroll", "横批 to a couplet"
     request_model, answer_model = ScrollRequest, ScrollAnswer
-    predictor: ComposingPredictor
 
     def prepare(self, request: ScrollRequest) -> Job:
         self.predictor.scrolls(request.first, request.second, 1)
@@ -381,13 +382,11 @@ class FormAnswer(BaseModel):
     known: KnownCouplet | None = Field(None, description=_KNOWN)
 
 
-class FormEndpoint(Endpoint[FormRequest]):
+class FormEndpoint(_OfCouplets[FormRequest]):
     """Reports which rules of form a couplet keeps."""
 
-    task, path = "couplet", "/v1/form"
-    summary = "The form of a couplet"
+    path, summary = "/v1/form", "The form of a couplet"
     request_model, answer_model = FormRequest, FormAnswer
-    predictor: ComposingPredictor
 
     def prepare(self, request: FormRequest) -> Job:
         return Job((normalise_line(request.first), normalise_line(request.second)), None)

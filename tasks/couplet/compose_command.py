@@ -32,7 +32,8 @@ def main(arguments: argparse.Namespace) -> None:
         raise UserError(
             "only a model of couplets writes couplets; name a couplet config, e.g. configs/couplet.yaml"
         )
-    for proposal in predictor.compose_checked(request):
+    *_, found = predictor.compose_in_parts(request)
+    for proposal in found:
         if arguments.json:
             print(json.dumps(proposal.as_dict(), ensure_ascii=False), flush=True)
         else:

@@ -63,9 +63,11 @@ OPENING = 3  # words of the first sentence that are features of their own
 LONGEST = 6  # classes of length, by powers of two
 SKIPPED = 3  # words at most between the two of a pair with a gap
 PARTS = (3, 4, 5)  # letters of the pieces of a word, which typing errors leave alone
+SENTENCE = 3  # words, or hanzi, in the other language that are read for themselves
 _MINOR = 0.7  # length of the vector of all features but the n-grams of the turn
 _WORD = re.compile(r"[a-z]+(?:'[a-z]+)?|\d+|[\u3400-\u9fff]|[?？!！.。]+|[^\s\w]")
 _SENTENCE = re.compile(r"(?<=[.!?。！？])\s*")
+_LATIN = re.compile("[A-Za-z']+")
 _STRETCHED = re.compile(r"(.)\1\1+")  # dieeee
 _APOSTROPHES = str.maketrans("’‘´`ʼ", "'''''")
 _THRESHOLD = "care_threshold"
@@ -83,11 +85,10 @@ class TurnReading(NamedTuple):
         """The likeliest act."""
         return ACTS[int(self.acts.argmax())]
 
-    @property
-    def tone(self) -> Tone:
-        """The tone that suits the mood."""
+    def tone(self, least: float = 0.0) -> Tone:
+        """Return the tone that suits the mood; plain where no other is as likely as `least`."""
         glad, sorry = float(self.moods[_GLAD].sum()), float(self.moods[_SORRY].sum())
-        if 1 - glad - sorry >= max(glad, sorry):
+        if max(glad, sorry) <= max(1 - glad - sorry, least):
             return "plain"
         return "glad" if glad > sorry else "sorry"
 
@@ -203,10 +204,13 @@ def turn_reader(language: LanguageName) -> TurnReader:
 
 
 def read_turn(turn: str, previous: str, language: LanguageName) -> TurnReading:
-    """Read a turn of a conversation in a language; what it asks help for is read in both where it mixes them."""
-    latin, hanzi = bool(re.search("[A-Za-z]{2}", turn)), any(map(is_hanzi, turn))
-    own: LanguageName = "zh" if hanzi and not latin else "en" if latin and not hanzi else language
+    """Read a turn of a conversation in a language; care is also looked for in a sentence of the other one."""
+    words, hanzi = _LATIN.findall(turn), [char for char in turn if is_hanzi(char)]
+    texts: dict[LanguageName, str] = {"en": " ".join(words), "zh": _LATIN.sub(" ", turn)}
+    parts: dict[LanguageName, int] = {"en": len(words), "zh": len(hanzi)}
+    own = language if min(parts.values()) or not max(parts.values()) else "zh" if hanzi else "en"
     reading = turn_reader(own)(turn, previous)
-    if latin and hanzi and reading.care == "none":
-        return reading._replace(care=turn_reader("en" if own == "zh" else "zh")(turn, previous).care)
+    other: LanguageName = "en" if own == "zh" else "zh"
+    if reading.care == "none" and parts[other] >= SENTENCE:
+        return reading._replace(care=turn_reader(other)(texts[other]).care)
     return reading

@@ -1,6 +1,7 @@
 // Requests to the server, with every failure as one kind of error.
 
 const PATIENCE = 60_000; // ms
+const LINES = "application/x-ndjson"; // a record a line, each when it is there
 const KEY = "paddle_dialog.key";
 let key = storedKey();
 
@@ -28,10 +29,12 @@ export function useKey(text) {
  * @param {string} path e.g. "v1/models"
  * @param {object} [body] sent by POST, as the API describes it; without one it is a GET
  * @param {AbortSignal} [stop] ends the request
+ * @param {(part: object) => void} [take] takes what there is of the answer so far; once it had some, that is the answer whatever
+ * ends the request, with `isCut`
  * @throws {ApiError}
  */
-export async function ask(path, body, stop) {
-  const headers = { Accept: "application/json" };
+export async function ask(path, body, stop, take) {
+  const headers = { Accept: take === undefined ? "application/json" : `${LINES}, application/json` };
   if (key) headers.Authorization = `Bearer ${key}`;
   const options = { headers, cache: "no-store" };
   if (body !== undefined) {
@@ -42,11 +45,13 @@ export async function ask(path, body, stop) {
   const timer = setTimeout(() => ending.abort(), PATIENCE);
   stop?.addEventListener("abort", () => ending.abort());
   options.signal = ending.signal;
-  let response, answer;
+  let response, answer, part;
   try {
     response = await fetch(path, options);
-    answer = await response.json();
+    const isInLines = response.headers.get("Content-Type")?.startsWith(LINES);
+    answer = await (isInLines ? readLines(response.body, (one) => take((part = one))) : response.json());
   } catch {
+    if (part !== undefined) return { ...part, isCut: true };
     if (options.signal.aborted) throw new ApiError(stop?.aborted ? "stopped" : "late");
     throw response === undefined ? new ApiError("away") : failure(response, undefined);
   } finally {
@@ -55,6 +60,23 @@ export async function ask(path, body, stop) {
   if (!response.ok) throw failure(response, answer);
   if (answer === null || typeof answer !== "object") throw new ApiError("unreadable");
   return answer;
+}
+
+/** Read records, give those that are no errors away, and return the last one; an error after others cuts them short. */
+async function readLines(body, take) {
+  const reader = body.pipeThrough(new TextDecoderStream()).getReader();
+  let rest = "";
+  for (let record; ; ) {
+    const { done, value } = await reader.read();
+    if (done) return record;
+    const lines = (rest + value).split("\n");
+    rest = lines.pop();
+    for (const line of lines) {
+      record = JSON.parse(line);
+      if (record.error !== undefined) throw new ApiError("late");
+      take(record);
+    }
+  }
 }
 
 function failure(response, answer) {

@@ -16,4 +16,4 @@ document.addEventListener("keydown", (event) => {
   if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) event.target.form?.requestSubmit();
 });
 startTabs().then(startModels);
-byId("fonts").media = "all"; // only now, so that nothing waits for them
+byId("fonts").href = byId("fonts").dataset.href; // only now, so that nothing shares the line with them

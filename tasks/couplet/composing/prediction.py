@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import zip_longest
@@ -16,7 +16,7 @@ from paddle_dialog.judge import JUDGE, Judge
 from paddle_dialog.tasks.couplet.composing.drafts import TONE_RULES, Draft, broken_tones, make_drafts
 from paddle_dialog.tasks.couplet.composing.proposals import KNOWN_COST, Proposal, Scores, choose, quality
 from paddle_dialog.tasks.couplet.composing.request import COMMA, Request, has_word, read_request, usual_themes
-from paddle_dialog.tasks.couplet.composing.scrolls import Scroll, choose_scrolls, occasions
+from paddle_dialog.tasks.couplet.composing.scrolls import Scroll, choose_scrolls, occasions, occasions_in
 from paddle_dialog.tasks.couplet.direction import ONE_WAY, compose_source, encode_sources, knows_marks
 from paddle_dialog.tasks.couplet.form import form_report
 from paddle_dialog.tasks.couplet.line_plan import CharacterTable, LinePlan, PlannedLines
@@ -31,6 +31,7 @@ _SCROLLS = 5
 DRAFTS, FEWEST_DRAFTS = 80, 12  # of each couplet in one round
 COMPARED = 12  # proposals of a round that are looked for in the training corpus, the best
 ANSWERED, CHARACTERS = 128, 1408  # of the 上联 of a round that are answered
+_TOGETHER = 32  # of those; the best of each are there while the next are written
 _USUAL_ROUNDS = 2  # which differ in their drafts alone; twice as many where fewer 上联 are answered in one
 # What a 上联 is held to in the rounds after those, where they find nothing.
 _FURTHER_ROUNDS = [TONE_RULES[number:] for number in range(1, len(TONE_RULES) + 1)]
@@ -73,10 +74,11 @@ class Composer:
         self._predictor, self._table, self._judge, self._refused = predictor, table, judge, refused
         self._model, self._vocabulary = predictor.step_model, predictor.vocabulary
 
-    def compose(self, request: Request, seed: int) -> list[Proposal]:
-        """Return proposals that differ, best first; those of a long name in groups of its couplets, in order.
+    def compose(self, request: Request, seed: int) -> Iterator[list[Proposal]]:
+        """Yield the proposals that there are so far, ever more and better ones; the last are the answer.
 
-        There may be fewer than asked for, where too few differ; there is one at least.
+        They differ and come best first, those of a long name in groups of its couplets, in order. There may be fewer
+        than asked for, where too few differ; there is one at least.
         """
         random = np.random.default_rng(seed)
         if len(request.parts) > 1:  # the couplets of one proposal are alike in form
@@ -88,28 +90,20 @@ class Composer:
         for number, rules in enumerate([TONE_RULES] * usual_rounds + _FURTHER_ROUNDS):
             if min(map(len, chosen)) == request.count or (number >= usual_rounds and all(pools)):
                 break
-            for part, pool, found in zip(request.parts, pools, chosen, strict=True):
-                if len(found) < request.count:
-                    drafts = make_drafts(request, part, _drafts(request), random, rules)
-                    written = self._written(request, drafts, int(random.integers(2**31)))
-                    pool.update({proposal.first: proposal for proposal in self._marked_down(written)})
-            chosen = []
-            for pool in pools:  # each couplet differs from those of the other parts too
-                before = [proposal for proposals in chosen for proposal in proposals]
-                chosen.append(
-                    choose(sorted(pool.values(), key=_quality, reverse=True), request.count, before)
-                )
+            few = [place for place, found in enumerate(chosen) if len(found) < request.count]
+            for place in few:
+                drafts = make_drafts(request, request.parts[place], _drafts(request), random, rules)
+                before, written = pools[place], list[Proposal]()
+                for batch in self._written(request, drafts, int(random.integers(2**31))):
+                    written += batch
+                    pools[place] = {**before, **{one.first: one for one in self._marked_down(written)}}
+                    chosen = _chosen(pools, request.count)
+                    if all(chosen):
+                        yield _in_order(chosen)
         if not all(chosen):
             raise NoneFound(
                 "the model finds no such couplet; ask for another theme, name or length", "none_found"
             )
-        if len(chosen) == 1:
-            return sorted(chosen[0], key=_quality, reverse=True)
-        return [
-            replace(proposal, set=number, part=part)
-            for number, proposals in enumerate(zip(*chosen, strict=False), start=1)
-            for part, proposal in enumerate(proposals, start=1)
-        ]
 
     def _marked_down(self, proposals: Sequence[Proposal]) -> list[Proposal]:
         """Lower the quality of the best proposals that have a line of the training corpus."""
@@ -120,17 +114,19 @@ class Composer:
                 ranked[place] = replace(proposal, quality=proposal.quality - KNOWN_COST)
         return ranked
 
-    def _written(self, request: Request, drafts: Sequence[Draft], seed: int) -> list[Proposal]:
-        """Return proposals on the themes."""
+    def _written(self, request: Request, drafts: Sequence[Draft], seed: int) -> Iterator[list[Proposal]]:
+        """Yield proposals on the themes, one batch of 下联 after the other."""
         # The best of each draft, then the second of each, and so on: drafts differ more than the texts of one.
         ranks = zip_longest(*self._first_lines(drafts, seed))
         lines = {line.text: line for rank in ranks for line in rank if line is not None}
         firsts, most = list(lines.values()), _answered(request)
         if most < ANSWERED:  # those come first whose 下联 need not happen to speak of the themes
             firsts.sort(key=lambda first: not _speaks_of(request, first.text, first.draft.lock))
-        firsts = firsts[:most]
-        if not firsts:
-            return []
+        for start in range(0, min(len(firsts), most), _TOGETHER):
+            yield self._answered(request, firsts[start : min(start + _TOGETHER, most)])
+
+    def _answered(self, request: Request, firsts: Sequence[FirstLine]) -> list[Proposal]:
+        """Return proposals with some 上联."""
         answers = self._predictor.answer(
             [self._predictor.check(first.text, first.draft.lock) for first in firsts],
             2,
@@ -144,6 +140,8 @@ class Composer:
             fitting = (second for second in seconds if _speaks_of(request, first.text, second.text))
             if (best := next(fitting, None)) is not None:
                 pairs.append((first, best))
+        if not pairs:
+            return []
         read = zip(pairs, *self._read_back(pairs), strict=True)
         return [_proposal(request, *pair, float(back), float(judged)) for pair, back, judged in read]
 
@@ -188,7 +186,7 @@ class Composer:
         """Return scores of each 上联 after its answer, and what the judge says, [N] each; 0 without one."""
         lines, seconds = [first.text for first, _ in pairs], [[second.text] for _, second in pairs]
         back = ReverseModel(self._model, self._vocabulary)
-        if self._judge is None or not isinstance(self._model, TextReader) or not pairs:
+        if self._judge is None or not isinstance(self._model, TextReader):
             return np.array(back.scores(lines, seconds)).ravel(), np.zeros(len(pairs))
         scores, states = back.read(lines, seconds)
         return np.concatenate(scores), self._judge(np.concatenate(states))
@@ -233,6 +231,26 @@ def _quality(proposal: Proposal) -> float:
     return proposal.quality
 
 
+def _chosen(pools: Sequence[Mapping[str, Proposal]], count: int) -> list[list[Proposal]]:
+    """Return the best of each couplet that differ, from those of the other couplets too."""
+    chosen: list[list[Proposal]] = []
+    for pool in pools:
+        before = [proposal for proposals in chosen for proposal in proposals]
+        chosen.append(choose(sorted(pool.values(), key=_quality, reverse=True), count, before))
+    return chosen
+
+
+def _in_order(chosen: Sequence[Sequence[Proposal]]) -> list[Proposal]:
+    """Return proposals best first, those of several couplets with their numbers."""
+    if len(chosen) == 1:
+        return sorted(chosen[0], key=_quality, reverse=True)
+    return [
+        replace(proposal, set=number, part=part)
+        for number, proposals in enumerate(zip(*chosen, strict=False), start=1)
+        for part, proposal in enumerate(proposals, start=1)
+    ]
+
+
 class ComposingPredictor(CoupletPredictor):
     """Answers 上联, and writes couplets from a theme, from a name or from nothing."""
 
@@ -273,12 +291,14 @@ class ComposingPredictor(CoupletPredictor):
         Raises:
             UserError: the request cannot be met, or the model was not trained for it.
         """
-        return self.compose_checked(read_request(theme, name, place, length, pattern, count, scroll), seed)
+        asked = read_request(theme, name, place, length, pattern, count, scroll)
+        *_, found = self.compose_in_parts(asked, seed)
+        return found
 
-    def compose_checked(
+    def compose_in_parts(
         self, request: Request, seed: int | None = None, refused: Callable[[str], bool] | None = None
-    ) -> list[Proposal]:
-        """Do what `compose` does for a checked request; `refused` returns whether a line is not to be written."""
+    ) -> Iterator[list[Proposal]]:
+        """Yield what `compose` has found so far, and at last what it returns; it writes nothing `refused`."""
         self.check_composes(request)
         if seed is not None and not 0 <= seed < 2**32:
             raise UserError(f"seed is {seed}; give 0 to {2**32 - 1}")
@@ -288,8 +308,8 @@ class ComposingPredictor(CoupletPredictor):
             return any(word in line for word in unkind) or (refused is not None and refused(line))
 
         composer = Composer(self, self._table, self.judge, refuses)
-        found = composer.compose(request, self.config.seed if seed is None else seed)
-        return self._with_scrolls(request, found)
+        for found in composer.compose(request, self.config.seed if seed is None else seed):
+            yield self._with_scrolls(request, found)
 
     def scrolls(self, first: str, second: str, count: int = 5) -> list[Scroll]:
         """Return 横批 that go with a couplet, best first."""
@@ -304,6 +324,7 @@ class ComposingPredictor(CoupletPredictor):
         known = usual_themes()
         words = {theme.words for theme in request.themes}
         asked = [name for name in occasions() if name in known and known[name].words in words]
+        asked += occasions_in(" ".join(theme.name for theme in request.themes))
         parts = [part for theme in request.themes for part in (theme.name, *theme.words)]
         given: list[Proposal] = []
         for proposal in proposals:

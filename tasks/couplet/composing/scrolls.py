@@ -23,13 +23,10 @@ MOURNING = "挽联"  # an occasion whose scrolls go with nothing else
 OCCASION_WEIGHT = 2.0
 ASKED_BONUS = 0.5  # nats for a scroll of the occasion that was asked for
 LIKE = 3  # characters that no two of the chosen share
-_ANIMALS = "鼠牛兔蛇羊猴鸡狗犬猪"  # of the years; a scroll has one only where the couplet has it
-# Occasions whose own scrolls need a sign of them in the couplet, if they were not asked for.
-_SIGNS = {
-    MOURNING: ("音容", "驾鹤", "九泉", "遗爱", "哀", "悼", "泪", "魂", "哭", "挽"),
-    "祠堂": ("祖", "祠", "宗", "先"),
-    "灶神": ("灶", "厨"),
-}
+# Animals of the years, and ages: a scroll has one only where the couplet has it.
+_ANIMALS = "鼠 牛 兔 蛇 羊 猴 鸡 狗 犬 猪 古稀 百岁"
+# What a scroll names needs to stand in the request or in the couplet.
+_NAMED = "开业 开张 开市 上梁 竖柱"
 # Of a composed couplet: occasions that a scroll is for alone, and seasons that it names, only if they were asked for.
 _FEASTS = ("春节", "婚庆", "寿诞", "生育", "乔迁", "元宵", "端午", "中秋", "重阳", "国庆")
 _SEASONS = "春夏秋冬"
@@ -100,13 +97,13 @@ def choose_scrolls(
 ) -> list[Scroll]:
     """Choose scrolls for a couplet, best first.
 
-    No two share three characters, and none is part of the couplet. Those of mourning, of ancestral halls and of the
-    kitchen god need to be asked for or a word of them in the couplet; those of a year's animal need that animal.
+    No two share three characters, and none is part of the couplet. Those of mourning, temples, ancestral halls, the
+    kitchen god and hospitals need to be asked for; those of a year's animal need that animal. Mourning has no others.
 
     Args:
         asked: occasions that the couplet is known to be for.
-        wished: the words of a request; a scroll of a feast alone, or that names a season, needs them in it. None
-            where the couplet itself is the request.
+        wished: the words of a request; a scroll of one of those alone or of a feast, or that names a season, needs
+            them in it. None where the couplet itself is the request.
     """
     lines, texts, (places, member) = first + second, all_scrolls(), _tables()
     words = read_association(SCROLL_TABLE).of(lines)[places].mean(axis=1)  # [K]
@@ -114,13 +111,16 @@ def choose_scrolls(
     scores = words + OCCASION_WEIGHT * np.where(member, means[:, None], -np.inf).max(axis=0)  # [K]
     names = list(occasions())
     scores += ASKED_BONUS * member[[names.index(name) for name in names if name in asked]].any(axis=0)
-    for occasion, signs in _SIGNS.items():
-        if occasion not in asked and not any(sign in lines for sign in signs):
+    for occasion in _signs().keys() - {*_FEASTS, *asked}:
+        if not _speaks_of(lines if wished is None else wished, occasion):
             scores[member[names.index(occasion)] & (member.sum(axis=0) == 1)] = -np.inf
     if wished is not None:
         scores[_unasked(member, asked, wished)] = -np.inf
-    absent = set(_ANIMALS) - set(lines)
-    scores[[bool(absent & set(text)) for text in texts]] = -np.inf
+    if MOURNING in asked:
+        scores[~member[names.index(MOURNING)]] = -np.inf
+    absent = [name for name in _ANIMALS.split() if name not in lines]
+    absent += [name for name in _NAMED.split() if name not in lines + (wished or "")]
+    scores[[any(name in text for name in absent) for text in texts]] = -np.inf
     found: list[Scroll] = []
     for place in np.argsort(-scores, kind="stable").tolist():
         if len(found) == count or scores[place] == -np.inf:
@@ -130,6 +130,21 @@ def choose_scrolls(
         if not alike and text not in first and text not in second:
             found.append(Scroll(text, float(scores[place])))
     return found
+
+
+def occasions_in(text: str) -> list[str]:
+    """Return the feasts that the words of a request ask for without naming them."""
+    return [feast for feast in _FEASTS if _speaks_of(text, feast)]
+
+
+def _speaks_of(text: str, occasion: str) -> bool:
+    return any(word in text for word in _signs().get(occasion, ()))
+
+
+@cache
+def _signs() -> dict[str, list[str]]:
+    rows = (line.partition(": ") for line in read_rows("signs.txt"))
+    return {occasion: words.split() for occasion, _, words in rows}
 
 
 def _unasked(member: np.ndarray, asked: Sequence[str], wished: str) -> np.ndarray:

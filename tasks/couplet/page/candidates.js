@@ -10,16 +10,17 @@ const OTHER_RULES = ["alternating_tones", "clause_ends", "opposed_tones"];
 /**
  * The card of a couplet.
  * @param {import("./couplets.js").Couplet} couplet
+ * @param {{first: string, second: string}} shown its lines as they are to be read
  * @param {boolean} isHanging whether it is the one on the paper
  * @param {() => void} hang takes it there
  */
-export function candidateCard(couplet, isHanging, hang) {
-  const { first, second, written, score, form, known, original, set, part } = couplet;
-  const lines = { first: [first], second: [second] }[written] ?? [first, second];
+export function candidateCard(couplet, shown, isHanging, hang) {
+  const { written, score, form, known, original, set, part } = couplet;
+  const lines = { first: [shown.first], second: [shown.second] }[written] ?? [shown.first, shown.second];
   const text = lines.map((line) => element("span", {}, line));
   const take = button(
     "",
-    { class: "candidate-text", lang: "zh-Hans", "aria-pressed": String(isHanging), title: word("show") },
+    { class: "candidate-text", lang: "zh", "aria-pressed": String(isHanging), title: word("show") },
     hang,
   );
   take.append(...text);
@@ -28,7 +29,7 @@ export function candidateCard(couplet, isHanging, hang) {
   if (score !== undefined) head.append(scoreBar(score));
   if (original !== undefined) head.append(element("span", { class: "aside" }, word("changedByHand")));
   const card = element("li", { class: isHanging ? "candidate hanging" : "candidate" }, head);
-  card.append(element("div", { class: "report", role: "group", "aria-label": word("tones"), tabindex: 0 }, formDrawing(couplet)));
+  card.append(element("div", { class: "report", role: "group", "aria-label": word("tones"), tabindex: 0 }, formDrawing({ ...couplet, ...shown })));
   if (form !== undefined) card.append(element("ul", { class: "rules-kept" }, ...rules(couplet)));
   if (known) card.append(...knownNote(couplet));
   return card;

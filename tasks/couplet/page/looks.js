@@ -93,13 +93,10 @@ export function lookOf(couplet) {
   return { ground, ink, font: handFor(first + second + scroll, look.font) };
 }
 
-/** A couplet in the characters that are chosen for the paper. */
-export function onPaper(couplet) {
-  const { first, second } = couplet;
-  const scroll = scrollOf(couplet);
-  const turned = (text) => (look.script === "older" ? traditional(text) : text);
-  return { first: turned(first), second: turned(second), scroll: turned(scroll) };
-}
+/** A text, and a couplet, in the characters that are chosen for the paper. */
+export const inScript = (text) => (look.script === "older" ? traditional(text) : text);
+export const onPaper = (couplet) => ({ ...linesInScript(couplet), scroll: inScript(scrollOf(couplet)) });
+export const linesInScript = ({ first, second }) => ({ first: inScript(first), second: inScript(second) });
 
 /** What an address says of the look of a couplet, where that is not the usual one. */
 export function dressed(couplet) {

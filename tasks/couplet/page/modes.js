@@ -21,6 +21,7 @@ const canCompose = () => composer().composes === true;
 const MODES = {
   name: {
     words: { ask: "compose", doing: "composing", done: "composed" },
+    isInParts: true,
     examples: ["李明", "春华", "雨桐", "文山"],
     isOffered: canCompose,
     needs: ["name"],
@@ -47,6 +48,7 @@ const MODES = {
   },
   theme: {
     words: { ask: "compose", doing: "composing", done: "composed" },
+    isInParts: true,
     examples: ["春节", "婚庆", "书房", "茶", "医院", "山水"],
     isOffered: canCompose,
     needs: [],

@@ -10,11 +10,11 @@ const part = partsOf("couplet");
 const LONGEST = 8; // characters of one's own
 const COUNT = 5;
 const asked = new WeakSet(); // couplets whose proposals are on their way
-let error, redraw, shown;
+let error, redraw, inScript, shown;
 
-/** Connect the choice; `changed` is called when another 横批 hangs. */
-export function startScrolls(changed) {
-  redraw = changed;
+/** Connect the choice; `changed` is called when another 横批 hangs, `turned` is a text as it is to be read. */
+export function startScrolls(changed, turned) {
+  [redraw, inScript] = [changed, turned];
   error = new Sentence(part("scroll-error"), word);
   const take = () => {
     shown.ownScroll = [...part("scroll").value.replace(/\s/gu, "")].slice(0, LONGEST).join("");
@@ -35,7 +35,7 @@ export function drawScrolls(couplet) {
   const focused = [...part("scrolls").children].indexOf(document.activeElement);
   const made = choices.map((text) => {
     const isHanging = !couplet.ownScroll && text === couplet.scroll;
-    return button(text, { class: "example", "aria-pressed": String(isHanging) }, () => {
+    return button(inScript(text), { class: "example", "aria-pressed": String(isHanging) }, () => {
       part("scroll").value = couplet.ownScroll = "";
       couplet.scroll = isHanging ? "" : text;
       redraw();

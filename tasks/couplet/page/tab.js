@@ -11,7 +11,7 @@ import { loadPinyin } from "../../page/pinyin.js";
 import { linkTo, onAddress, setAddress } from "../../page/tabs.js";
 import { candidateCard } from "./candidates.js";
 import { changed, ownCouplet } from "./couplets.js";
-import { chooseLooks, chosenLooks, dress, dressed, drawLooks, followScript, groundIn, lookOf, onPaper, startLooks } from "./looks.js";
+import { chooseLooks, chosenLooks, dress, dressed, drawLooks, followScript, groundIn, inScript, linesInScript, lookOf, onPaper, startLooks } from "./looks.js";
 import { challenge, chosenMode, emptyField, showPair, startModes, takeLine, theme, typeAgain, typed, typedLines } from "./modes.js";
 import { hangPair, hangScroll } from "./pair.js";
 import { drawPicture } from "./picture.js";
@@ -64,7 +64,7 @@ export function start() {
     const values = shown.isReply ? valuesOf(hung()) : { u: hung().first, ...dressed(hung()) };
     copyFrom(part("challenge"), linkTo("couplet", values), error, status);
   });
-  startScrolls(drawScroll);
+  startScrolls(drawScroll, inScript);
   startLooks(() => hanging() ?? null, error, draw);
   recall();
   drawKeeping = startKeeping("couplet", {
@@ -135,17 +135,24 @@ async function answer() {
   const locks = new Set(shown.locks); // those that the request holds, whatever is clicked meanwhile
   if (locks.size > 0) body.lock = template();
   part("pair").dataset.busy = "true";
+  let isFirst = true;
+  const take = (answered) => {
+    const couplets = mode.read(answered, body);
+    if (!isFirst) return showMore(couplets);
+    isFirst = false;
+    show(couplets, asked, locks, !part("challenged").hidden);
+    followScript(Object.values(body).filter((value) => typeof value === "string").join("")).catch(reportError);
+    if (matchMedia("(pointer: coarse)").matches) document.activeElement.blur(); // its keyboard covers the answer
+    delete part("pair").dataset.busy;
+    bringIntoView();
+  };
   await askFor(
     { buttons, error, status, doing: mode.words.doing },
-    (signal) => ask(path, body, signal),
+    (signal) => ask(path, body, signal, mode.isInParts ? take : undefined),
     (answered) => {
-      const couplets = mode.read(answered, body);
-      const [{ first, second }] = couplets;
-      status.tell(mode.words.done, { count: couplets.length, first, second });
-      show(couplets, asked, locks, !part("challenged").hidden);
-      followScript(Object.values(body).filter((value) => typeof value === "string").join("")).catch(reportError);
-      if (matchMedia("(pointer: coarse)").matches) document.activeElement.blur(); // its keyboard covers the answer
-      bringIntoView();
+      take(answered);
+      const { first, second } = shown.couplets[0];
+      status.tell(answered.isCut ? "cut" : mode.words.done, { count: shown.couplets.length, first, second });
     },
   );
   delete part("pair").dataset.busy;
@@ -162,6 +169,16 @@ function show(couplets, asked, locks = new Set(), isReply = false) {
   Object.assign(shown, { couplets, asked, place: 0, locks, isReply, isEditing: false });
   part("challenged").hidden = true;
   draw();
+}
+
+/** Show more and better couplets; what hangs stays while it is among them, or where somebody is changing it. */
+function showMore(couplets) {
+  const { first, second } = hanging().original ?? hanging();
+  const at = couplets.findIndex((one) => one.first === first && one.second === second);
+  if (at < 0 && !shown.isEditing && hanging().original === undefined) return show(couplets, shown.asked, new Set(), shown.isReply);
+  couplets.splice(Math.max(0, at), Number(at >= 0), hanging());
+  Object.assign(shown, { couplets, place: Math.max(0, at) });
+  drawResult();
 }
 
 /** Scroll as far as the pair needs to be seen. */
@@ -279,7 +296,7 @@ function drawShown() {
 
 function drawResult() {
   drawShown();
-  const cards = shown.couplets.map((couplet, place) => candidateCard(couplet, place === shown.place, () => hang(place)));
+  const cards = shown.couplets.map((couplet, place) => candidateCard(couplet, linesInScript(couplet), place === shown.place, () => hang(place)));
   const focused = [...part("candidates").children].findIndex((card) => card.contains(document.activeElement));
   part("candidates").replaceChildren(...cards);
   part("candidates").dataset.length = [...hanging().first].length > 9 ? "long" : "short";

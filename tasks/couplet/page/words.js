@@ -141,6 +141,7 @@ export const word = vocabulary({
   broken: ["不合", "broken"],
   answered: ["对出 {count} 个下联，最好的是：{second}", "{count} second lines; the best: {second}"],
   answeredSecond: ["对出 {count} 个上联，最好的是：{first}", "{count} first lines; the best: {first}"],
+  cut: ["没有写完，先看这 {count} 副。", "It was cut short; here are {count} so far."],
   composed: ["写出 {count} 副，第一副：{first}，{second}", "{count} couplets; the first: {first}, {second}"],
   checked: ["格律已标出", "Its form is drawn"],
   empty_first: ["请先写一句上联。", "Write a first line, please."],
