@@ -59,7 +59,7 @@ def test_the_command_fits_a_reader_of_new_turns(tmp_path: Path, capsys: pytest.C
     )
     assert fitted(tmp_path, "--held-out", f"{tmp_path}/others.tsv") == 0
     printed = capsys.readouterr().out
-    assert "act: 1.000 right of 1" in printed and "care self_harm: 1 of 1 answered with care" in printed
+    assert "act: 1.000 right of 1" in printed and "care self_harm: 1 of 1 get the whole answer" in printed
     reader = TurnReader.from_bytes((tmp_path / "reader").read_bytes(), "reader")
     for turn, (act, mood, care) in (
         ("thank you", ("thanks", "gratitude", "none")),
@@ -140,7 +140,7 @@ def test_the_tone_that_suits_a_mood(moods: dict[Any, float], tone: str) -> None:
 def test_a_damaged_file_is_refused(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="here: holds no reader of turns"):
         TurnReader.from_bytes(b"nonsense", "here")
-    small = TurnReader(np.ones((4, 2), np.float32), 0.5).to_bytes()
+    small = TurnReader(np.ones((4, 2), np.float32)).to_bytes()
     with pytest.raises(UserError, match="here: has other n-grams or labels than are needed"):
         TurnReader.from_bytes(small, "here")
 

@@ -15,6 +15,7 @@ from paddle_dialog.text.characters import LANGUAGES, LanguageName, language_of
 
 KINDS = CARES[1:]
 AGAIN = "again"  # in the place of a kind: what is said to somebody who has its answer already
+CHECK = "check"  # what is asked where the reader of turns is not sure
 DENIED = "denied"  # what is said to somebody who corrects that he needs help
 _DENIALS: tuple[Act, ...] = ("correction", "complaint", "refusal", "joke", "acknowledgement")
 
@@ -29,7 +30,7 @@ class CareResponder:
     """Answers turns whose speaker needs help now.
 
     Args:
-        answers: the sentences of each kind; perhaps of `AGAIN` and `DENIED`.
+        answers: the sentences of each kind; perhaps of `CHECK`, `AGAIN` and `DENIED`.
     """
 
     def __init__(self, answers: Mapping[str, Sentences]) -> None:
@@ -46,14 +47,15 @@ class CareResponder:
         if reading.care == "none":
             return None
         written = language_of(turns[-1]) or language
-        sentence = self._answers[reading.care][written]
+        kind = reading.care if reading.sure or CHECK not in self._answers else CHECK
+        sentence = self._answers[kind][written]
         return self._answers[AGAIN][written] if sentence in turns and AGAIN in self._answers else sentence
 
     def reassurance(self, turns: Sequence[str], reading: TurnReading, language: LanguageName) -> str | None:
         """Return what is said to somebody who corrects the last answer, if that was one of these."""
         if len(turns) < 2 or DENIED not in self._answers or reading.act not in _DENIALS:
             return None
-        said = {text for kind in (*KINDS, AGAIN) for text in self._answers.get(kind, {}).values()}
+        said = {text for kind in (*KINDS, AGAIN, CHECK) for text in self._answers.get(kind, {}).values()}
         return self._answers[DENIED][language_of(turns[-1]) or language] if turns[-2] in said else None
 
 
@@ -77,7 +79,7 @@ def _read_answers(path: Path) -> dict[str, Sentences]:
         raise UserError(f"{where}: is not YAML; {form}") from error
     if not isinstance(content, dict):
         raise UserError(f"{where}: has no sentences; {form}")
-    known = (*KINDS, AGAIN, DENIED)
+    known = (*KINDS, CHECK, AGAIN, DENIED)
     if not content.keys() & set(known):
         return dict.fromkeys(KINDS, _sentences(content, where, form))
     unknown = [str(name) for name in content if name not in known]

@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 import unicodedata
 import zlib
+from collections.abc import Sequence
 from functools import cache
 from itertools import pairwise
 from math import log2
@@ -70,7 +71,7 @@ _SENTENCE = re.compile(r"(?<=[.!?。！？])\s*")
 _LATIN = re.compile("[A-Za-z']+")
 _STRETCHED = re.compile(r"(.)\1\1+")  # dieeee
 _APOSTROPHES = str.maketrans("’‘´`ʼ", "'''''")
-_THRESHOLD = "care_threshold"
+_THRESHOLDS = "care_thresholds"
 
 
 class TurnReading(NamedTuple):
@@ -79,6 +80,7 @@ class TurnReading(NamedTuple):
     acts: np.ndarray  # of `ACTS` [A]
     moods: np.ndarray  # of `MOODS` [M]
     care: Care  # what it asks help for
+    sure: bool = True  # whether that is likely enough for the whole answer, and not for asking only
 
     @property
     def act(self) -> Act:
@@ -98,18 +100,19 @@ class TurnReader:
 
     Args:
         table: logits of all heads for each n-gram [BUCKETS, A + M + C].
-        threshold: least probability of all kinds of care together.
+        thresholds: least probabilities of all kinds of care together, for asking and for the whole answer.
     """
 
-    def __init__(self, table: np.ndarray, threshold: float) -> None:
+    def __init__(self, table: np.ndarray, thresholds: Sequence[float] = (0.5, 0.5)) -> None:
         self._weights = EightBitWeights(quantize({"table": table}))
-        self.threshold = threshold
+        self.thresholds = thresholds
 
     def __call__(self, turn: str, previous: str = "") -> TurnReading:
         """Read a turn after the listener's reply before it."""
         acts, moods, care = self.probabilities(turn, previous)
-        kind = CARES[1 + int(care[1:].argmax())] if 1 - care[0] >= self.threshold else "none"
-        return TurnReading(acts, moods, kind)
+        asking, sure = self.thresholds
+        kind = CARES[1 + int(care[1:].argmax())] if 1 - care[0] >= asking else "none"
+        return TurnReading(acts, moods, kind, bool(1 - care[0] >= sure))
 
     def probabilities(self, turn: str, previous: str = "") -> list[np.ndarray]:
         """Return the probabilities of the three heads, float64 [A], [M] and [C]."""
@@ -126,7 +129,7 @@ class TurnReader:
             {
                 "table": self._weights.values_of("table"),
                 "table.scale": scales,
-                _THRESHOLD: np.array([self.threshold]),
+                _THRESHOLDS: np.array(self.thresholds),
             }
         )
 
@@ -136,7 +139,7 @@ class TurnReader:
         with file_errors(where, "reader of turns", "fit it anew"):
             tensors = load(content)
             reader = cls.__new__(cls)
-            reader.threshold = float(tensors.pop(_THRESHOLD)[0])
+            reader.thresholds = tensors.pop(_THRESHOLDS).tolist()
             reader._weights = EightBitWeights(tensors)
         if reader._weights.values_of("table").shape != (BUCKETS, _ENDS[-1]):
             raise UserError(f"{where}: has other n-grams or labels than are needed; fit it anew")
@@ -212,5 +215,6 @@ def read_turn(turn: str, previous: str, language: LanguageName) -> TurnReading:
     reading = turn_reader(own)(turn, previous)
     other: LanguageName = "en" if own == "zh" else "zh"
     if reading.care == "none" and parts[other] >= SENTENCE:
-        return reading._replace(care=turn_reader(other)(texts[other]).care)
+        found = turn_reader(other)(texts[other])
+        return reading._replace(care=found.care, sure=found.sure)
     return reading

@@ -5,7 +5,7 @@ PYTHONPATH=. python tools/weights/empathetic/turn_fitting.py --written FILE --re
 
 A line of `--written` is act, mood, care, the reply before, and the turn; `-` is a label that is not known. One of
 `--references` has the same labels and a key, corpus:hash, which finds previous reply and turn in `--corpora`.
-`--held-out` has lines of a writer who has seen none of the others, which the threshold of care is chosen on.
+`--held-out` has lines of a writer who has seen none of the others, which the thresholds of care are chosen on.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ from paddle_dialog.tasks.empathetic.turns import ACTS, BUCKETS, CARES, MOODS, Tu
 LABELS: tuple[tuple[str, ...], ...] = (ACTS, MOODS, CARES)
 PENALTY = 10.0  # C of the logistic regressions, chosen on turns held out
 HELD_OUT = 5  # one in this many turns fits the scale of the probabilities
-# Of the held-out turns that ask for care, by which the threshold is set: at 0.98 every fourth harmless turn of the same
-# writers is answered with care, too (docs/care.md).
-FOUND = 0.85
+# Of the held-out turns that ask for care, by which the thresholds are set: those that are asked about at least, and
+# those that get the whole answer (docs/care.md).
+FOUND = (0.85, 0.7)
 UNKNOWN = "-"
 _BLANKS = re.compile(r"\s+")
 
@@ -100,7 +100,7 @@ def _turns(path: str) -> Iterator[tuple[str, str]]:
         yield from pairwise(texts)
 
 
-def fit_reader(turns: Sequence[LabelledTurn], threshold: float = 0.5) -> TurnReader:
+def fit_reader(turns: Sequence[LabelledTurn]) -> TurnReader:
     """Fit the three heads; each knows the turns that have its label."""
     rows = [turn_features(one.turn, one.previous) for one in turns]
     features = sparse_rows([buckets for buckets, _ in rows], [weights for _, weights in rows], BUCKETS)
@@ -113,14 +113,14 @@ def fit_reader(turns: Sequence[LabelledTurn], threshold: float = 0.5) -> TurnRea
         tables.append(
             fit_classifier(features[known], labels[known, head], held_out[known], len(names), settings)
         )
-    return TurnReader(np.concatenate(tables, axis=1), threshold)
+    return TurnReader(np.concatenate(tables, axis=1))
 
 
-def care_threshold(reader: TurnReader, turns: Sequence[LabelledTurn]) -> float:
-    """Return the threshold by which `FOUND` of the turns that ask for care are found."""
+def care_thresholds(reader: TurnReader, turns: Sequence[LabelledTurn]) -> list[float]:
+    """Return the thresholds by which `FOUND` of the turns that ask for care are found."""
     asking = [one for one in turns if one.labels[2] > 0]
     danger = [1 - float(reader.probabilities(one.turn, one.previous)[2][0]) for one in asking]
-    return float(np.quantile(danger, 1 - FOUND))
+    return [float(np.quantile(danger, 1 - found)) for found in FOUND]
 
 
 def report(reader: TurnReader, turns: Sequence[LabelledTurn]) -> None:
@@ -134,12 +134,14 @@ def report(reader: TurnReader, turns: Sequence[LabelledTurn]) -> None:
         ]
         if right:
             print(f"{name}: {np.mean(right):.3f} right of {len(right):,}")
-    stopped = np.array([1 - each[2][0] >= reader.threshold for each in found])
+    danger = np.array([1 - float(each[2][0]) for each in found])
     kinds = np.array([one.labels[2] for one in turns])
     for kind, name in enumerate(CARES):
-        if (kinds == kind).any():
+        own = danger[kinds == kind]
+        if len(own):
+            asked, answered = ((own >= least).sum() for least in reader.thresholds)
             print(
-                f"care {name}: {stopped[kinds == kind].sum()} of {(kinds == kind).sum():,} answered with care"
+                f"care {name}: {answered} of {len(own):,} get the whole answer, {asked} that or the question"
             )
 
 
@@ -151,8 +153,8 @@ def main(arguments: argparse.Namespace) -> None:
     others = [one for path in arguments.held_out for one in read_written(path)]
     reader = fit_reader(turns)
     if others:
-        reader.threshold = care_threshold(reader, others)
-        print(f"threshold of care: {reader.threshold:.4f}")
+        reader.thresholds = care_thresholds(reader, others)
+        print("thresholds of care: {:.4f}, {:.4f}".format(*reader.thresholds))
         report(reader, others)
     Path(arguments.output).write_bytes(reader.to_bytes())
 
