@@ -48,18 +48,24 @@ def test_the_answer_is_in_the_language_of_the_turn() -> None:
         ("我爸又打我了，我不敢回家", ["110", "12338", "12355"]),
         ("my uncle touches me at night", ["911", "1-800-656-4673", "1-800-422-4453", "0800 1111", "12355"]),
         ("我被他强奸了", ["110", "12338", "12355"]),
-        ("I am going to kill my husband tonight", ["911", "999", "110", "988"]),
+        ("I'm going to kill him tonight. I have the knife in my bag.", ["911", "999", "110", "988"]),
         ("我要杀了他", ["110", "12356"]),
         (
             "I took the whole bottle of pills and now I can't stay awake",
             ["911", "999", "120", "1-800-222-1222"],
         ),
-        ("我吃了太多安眠药，头好晕", ["120", "119"]),
+        ("我爸突然倒在地上，没有呼吸了", ["120", "119"]),
     ],
 )
 def test_each_kind_has_its_own_places_to_turn_to(turn: str, numbers: list[str]) -> None:
     sentence = answer(SHIPPED, turn)
     assert sentence and all(number in sentence for number in numbers) and "\n" not in sentence
+
+
+def test_where_it_is_not_sure_a_question_is_asked() -> None:
+    reading = read_turn("I want to die", "", "en")._replace(sure=False)
+    asked = SHIPPED.answer(["I want to die"], reading, "en")
+    assert asked and "are you safe right now" in asked and "911" in asked and "988" not in asked
 
 
 @pytest.mark.parametrize("language", ["en", "zh"])
@@ -244,7 +250,7 @@ def test_both_languages_behind_one_address() -> None:
         ("我的狗叫 Rex，昨天走了 😢", ["en"]),
         ("我的狗叫 Rex", ["en"]),
         ("ok", []),
-        ("my boss says 加油 to me", ["zh"]),
+        ("my friend always says 加油 to me", ["zh"]),
         ("😢 123", []),
     ],
 )

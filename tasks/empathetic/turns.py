@@ -23,7 +23,7 @@ from safetensors.numpy import load, save
 from paddle_dialog.bundle.folder import file_errors
 from paddle_dialog.data.eight_bits import EightBitWeights, quantize
 from paddle_dialog.errors import UserError
-from paddle_dialog.text.characters import LanguageName, is_hanzi, simplified
+from paddle_dialog.text.characters import LanguageName, is_hanzi, language_of, simplified
 
 # Stolcke et al. 2000, "Dialogue Act Modeling"; questions are divided by what answers them.
 Act = Literal[
@@ -64,7 +64,8 @@ OPENING = 3  # words of the first sentence that are features of their own
 LONGEST = 6  # classes of length, by powers of two
 SKIPPED = 3  # words at most between the two of a pair with a gap
 PARTS = (3, 4, 5)  # letters of the pieces of a word, which typing errors leave alone
-SENTENCE = 3  # words, or hanzi, in the other language that are read for themselves
+SENTENCES = 3  # of a turn; those of a longer one are read for themselves
+FOREIGN = 3  # words, or hanzi, in the other language that are read for themselves
 _MINOR = 0.7  # length of the vector of all features but the n-grams of the turn
 _WORD = re.compile(r"[a-z]+(?:'[a-z]+)?|\d+|[\u3400-\u9fff]|[?？!！.。]+|[^\s\w]")
 _SENTENCE = re.compile(r"(?<=[.!?。！？])\s*")
@@ -87,8 +88,8 @@ class TurnReading(NamedTuple):
         """The likeliest act."""
         return ACTS[int(self.acts.argmax())]
 
-    def tone(self, least: float = 0.0) -> Tone:
-        """Return the tone that suits the mood; plain where no other is as likely as `least`."""
+    def tone(self, least: float = 0.5) -> Tone:
+        """Return the tone that suits the mood; plain where no other is as likely as `least`, since joy at grief hurts."""
         glad, sorry = float(self.moods[_GLAD].sum()), float(self.moods[_SORRY].sum())
         if max(glad, sorry) <= max(1 - glad - sorry, least):
             return "plain"
@@ -207,14 +208,25 @@ def turn_reader(language: LanguageName) -> TurnReader:
 
 
 def read_turn(turn: str, previous: str, language: LanguageName) -> TurnReading:
-    """Read a turn of a conversation in a language; care is also looked for in a sentence of the other one."""
-    words, hanzi = _LATIN.findall(turn), [char for char in turn if is_hanzi(char)]
-    texts: dict[LanguageName, str] = {"en": " ".join(words), "zh": _LATIN.sub(" ", turn)}
-    parts: dict[LanguageName, int] = {"en": len(words), "zh": len(hanzi)}
-    own = language if min(parts.values()) or not max(parts.values()) else "zh" if hanzi else "en"
+    """Read a turn of a conversation in a language.
+
+    Care is looked for without the reply before, in each sentence of a long turn, and in what is said in the other
+    language, too.
+    """
+    own = language_of(turn) or language
     reading = turn_reader(own)(turn, previous)
-    other: LanguageName = "en" if own == "zh" else "zh"
-    if reading.care == "none" and parts[other] >= SENTENCE:
-        found = turn_reader(other)(texts[other])
-        return reading._replace(care=found.care, sure=found.sure)
+    parts: list[tuple[LanguageName, str]] = [(own, turn)] if previous else []
+    sentences = [part for part in _SENTENCE.split(turn) if part]
+    if len(sentences) > SENTENCES:
+        reading = reading if reading.sure else reading._replace(care="none")
+        parts += [(own, part) for part in dict.fromkeys(sentences)]
+    words = _LATIN.findall(turn)
+    if own == "zh" and len(words) >= FOREIGN:
+        parts.append(("en", " ".join(words)))
+    if own == "en" and sum(map(is_hanzi, turn)) >= FOREIGN:
+        parts.append(("zh", _LATIN.sub(" ", turn)))
+    for name, part in parts:
+        found = turn_reader(name)(part)
+        if found.care != "none" and found.sure and not (reading.care != "none" and reading.sure):
+            reading = reading._replace(care=found.care, sure=True)
     return reading
