@@ -106,6 +106,21 @@ def test_a_text_of_two_sentences_is_translated_sentence_by_sentence(toy: Path) -
     assert run_here("predict", "-c", toy, "".join(sentences)).stdout.strip() == "".join(lone)
 
 
+def test_paddles_own_beam_search_translates_the_same(toy: Path) -> None:
+    sources = [source for source, _ in toy_pairs()[2500:2506]]
+    plain = ("predict", "-c", toy, "--json", "-o", "decoding.length_penalty=none", *sources)
+    fast, reference = (
+        run_here(*plain, "-o", f"decoding.engine={engine}") for engine in ("fast", "reference")
+    )
+    assert reference.status == 0, reference.stderr
+    found, expected = ([json.loads(line) for line in each.stdout.splitlines()] for each in (reference, fast))
+    assert [one["predictions"][0]["text"] for one in found] == [
+        one["predictions"][0]["text"] for one in expected
+    ]
+    refused = run_here("predict", "-c", toy, *sources[:1], "-o", "decoding.engine=reference")
+    assert refused.status == 2 and "reference has no length penalty" in refused.stderr
+
+
 def test_arrays_give_the_numbers_of_the_network(toy: Path) -> None:
     from paddle_dialog.recipes import load_model
 

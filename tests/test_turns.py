@@ -155,7 +155,7 @@ def test_care_is_found_in_a_turn_of_two_languages() -> None:
 def test_the_shipped_reader_on_lines_of_a_writer_who_saw_none_of_the_others(language: Any) -> None:
     """The figures of docs/care.md and docs/results/empathetic.md, a little below them."""
     turns = read_written(str(FRESH / f"fresh_turns_{language}.tsv"))
-    readings = [turn_reader(language)(one.turn, one.previous) for one in turns]
+    readings = [read_turn(one.turn, one.previous, language) for one in turns]
     care = np.array([one.labels[2] for one in turns])
     stopped = np.array([reading.care != "none" for reading in readings])
     found, wrong = stopped[care > 0].mean(), stopped[care == 0].mean()
@@ -164,7 +164,10 @@ def test_the_shipped_reader_on_lines_of_a_writer_who_saw_none_of_the_others(lang
     assert np.mean(acts) >= LEAST[language]["acts"]
 
 
-LEAST = {"en": {"found": 0.8, "wrong": 0.2, "acts": 0.7}, "zh": {"found": 0.8, "wrong": 0.2, "acts": 0.7}}
+LEAST = {
+    "en": {"found": 0.83, "wrong": 0.12, "acts": 0.92},
+    "zh": {"found": 0.86, "wrong": 0.12, "acts": 0.9},
+}
 
 
 @pytest.mark.parametrize("language", ["en", "zh"])

@@ -89,7 +89,7 @@ class TurnReading(NamedTuple):
         return ACTS[int(self.acts.argmax())]
 
     def tone(self, least: float = 0.5) -> Tone:
-        """Return the tone that suits the mood; plain where no other is as likely as `least`, since joy at grief hurts."""
+        """Return the tone that suits the mood; plain where no other is as likely as `least`: joy at grief hurts."""
         glad, sorry = float(self.moods[_GLAD].sum()), float(self.moods[_SORRY].sum())
         if max(glad, sorry) <= max(1 - glad - sorry, least):
             return "plain"
