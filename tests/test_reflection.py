@@ -108,7 +108,6 @@ def test_joy_never_gets_sorrow_and_grief_never_joy(language: str, turn: str, ton
 
 def test_of_a_turn_with_good_and_bad_news_the_other_clause_is_left() -> None:
     felt = np.full(32, 1 / 32)
-    found = reflector("en").replies(
-        "I miss my grandma so much, I cried all night. I passed my driving test!", felt, "glad", 12
-    )
+    turn = "My dog died this morning. I passed my driving test!"
+    found = reflector("en").replies(turn, felt, "glad", 12)
     assert found and all("driving test" in reply.text for reply in found)

@@ -139,7 +139,7 @@ SAID_BACK = ["my dog died last night .", "Your dog died last night. Oh no!", "he
     ("turns", "origins"),
     [
         (SAID_BACK[:1], ["reflected", "reflected", "model"]),
-        (SAID_BACK, ["written", "model", "model"]),  # a statement is said back at most every other time
+        (SAID_BACK, ["written", "written", "model"]),  # a statement is said back at most every other time
     ],
 )
 def test_prepared_replies_are_ordered_by_the_judge_and_the_generator_fills_up(

@@ -22,7 +22,6 @@ from paddle_dialog.tasks.empathetic.turns import (
     TurnReading,
     read_turn,
     turn_features,
-    turn_reader,
 )
 from tools.weights.empathetic.turn_fitting import key_of, main, make_parser, read_written
 

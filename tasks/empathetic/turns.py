@@ -227,6 +227,7 @@ def read_turn(turn: str, previous: str, language: LanguageName) -> TurnReading:
         parts.append(("zh", _LATIN.sub(" ", turn)))
     for name, part in parts:
         found = turn_reader(name)(part)
-        if found.care != "none" and found.sure and not (reading.care != "none" and reading.sure):
-            reading = reading._replace(care=found.care, sure=True)
+        better = found.sure or (part == turn and reading.care == "none")
+        if found.care != "none" and better and not (reading.care != "none" and reading.sure):
+            reading = reading._replace(care=found.care, sure=found.sure)
     return reading
