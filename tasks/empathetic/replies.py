@@ -37,6 +37,7 @@ MIN_ACT = 0.4  # least probability of an act whose replies may be used, unless i
 MIN_SIMILARITY = 0.35  # of the turns of a reply that is not general
 
 # Reflections.
+EITHER_OR = ACTS.index("either_or")
 SLOT = "{}"  # in a reply or frame, of what it takes from the turn
 ANY = "any"  # in the place of an emotion in the files of frames
 CLAUSES = 5  # of a turn, at most
@@ -219,7 +220,7 @@ class WrittenReplies:
             suits = (self._tones == "plain") | (self._tones == tone)
             fits = is_like & is_felt & suits & (acts[self._acts] >= min(MIN_ACT, acts.max()))
             option = None if tone == "sorry" else option_of(turn, self._language)
-            fits &= ~self._choose if option is None else True
+            fits &= ~self._choose if option is None else self._choose | (self._acts != EITHER_OR)
             values[~fits] = -np.inf
             count = min(count, int(fits.sum()))
         best = np.argsort(-values, kind="stable")[:count]

@@ -56,6 +56,9 @@ _GLAD, _SORRY = (
         ("sadness", "fear", "anger", "shame", "loneliness"),
     )
 )
+# A goodbye to somebody who goes on hurts.
+_ENDING = [ACTS.index(act) for act in ("thanks", "greeting", "farewell", "acknowledgement", "refusal")]
+ENDING = 0.5  # least probability of these
 _HEADS = {"act": len(ACTS), "mood": len(MOODS), "care": len(CARES)}
 _ENDS = np.cumsum([*_HEADS.values()])
 
@@ -111,6 +114,8 @@ class TurnReader:
     def __call__(self, turn: str, previous: str = "") -> TurnReading:
         """Read a turn after the listener's reply before it."""
         acts, moods, care = self.probabilities(turn, previous)
+        unlikely = np.isin(np.arange(len(ACTS)), _ENDING) & (acts < ENDING)
+        acts = np.where(unlikely, 0.0, acts) / acts[~unlikely].sum()
         asking, sure = self.thresholds
         kind = CARES[1 + int(care[1:].argmax())] if 1 - care[0] >= asking else "none"
         return TurnReading(acts, moods, kind, bool(1 - care[0] >= sure))
