@@ -67,7 +67,7 @@ OPENING = 3  # words of the first sentence that are features of their own
 LONGEST = 6  # classes of length, by powers of two
 SKIPPED = 3  # words at most between the two of a pair with a gap
 PARTS = (3, 4, 5)  # letters of the pieces of a word, which typing errors leave alone
-SENTENCES = 3  # of a turn; those of a longer one are read for themselves
+SENTENCES, LONG = 3, 400  # sentences and characters of a turn; those of a longer one are read for themselves
 FOREIGN = 3  # words, or hanzi, in the other language that are read for themselves
 _MINOR = 0.7  # length of the vector of all features but the n-grams of the turn
 _WORD = re.compile(r"[a-z]+(?:'[a-z]+)?|\d+|[\u3400-\u9fff]|[?？!！.。]+|[^\s\w]")
@@ -222,7 +222,7 @@ def read_turn(turn: str, previous: str, language: LanguageName) -> TurnReading:
     reading = turn_reader(own)(turn, previous)
     parts: list[tuple[LanguageName, str]] = [(own, turn)] if previous else []
     sentences = [part for part in _SENTENCE.split(turn) if part]
-    if len(sentences) > SENTENCES:
+    if len(sentences) > SENTENCES or len(turn) > LONG:
         reading = reading if reading.sure else reading._replace(care="none")
         parts += [(own, part) for part in dict.fromkeys(sentences)]
     words = _LATIN.findall(turn)
@@ -232,7 +232,7 @@ def read_turn(turn: str, previous: str, language: LanguageName) -> TurnReading:
         parts.append(("zh", _LATIN.sub(" ", turn)))
     for name, part in parts:
         found = turn_reader(name)(part)
-        better = found.sure or (part == turn and reading.care == "none")
+        better = found.sure or (part == turn and len(turn) <= LONG and reading.care == "none")
         if found.care != "none" and better and not (reading.care != "none" and reading.sure):
             reading = reading._replace(care=found.care, sure=found.sure)
     return reading
