@@ -73,7 +73,7 @@ def test_every_frame_has_its_place_and_every_emotion_a_frame(language: str) -> N
 
 
 def reflector(language: str) -> Reflector:
-    return Reflector(language, EMOTIONS_OF[language], lambda text: read_turn(text, "", language).tone(0.6))
+    return Reflector(language, EMOTIONS_OF[language], lambda text: read_turn(text, "", language).tone)
 
 
 def test_frames_are_those_of_the_likeliest_emotions_of_the_tone() -> None:
@@ -94,7 +94,7 @@ def test_frames_are_those_of_the_likeliest_emotions_of_the_tone() -> None:
 @pytest.mark.parametrize(
     ("language", "turn", "tone", "never"),
     [
-        ("en", "It scarred me for life.", "sorry", "happy|wonderful|glad"),
+        ("en", "My boss humiliated me in front of everyone.", "sorry", "happy|wonderful|glad"),
         ("en", "They found my lost dog and he is fine!", "glad", "sorry|hard|struggle"),
         ("zh", "我的家里没有任何温暖，妈妈也不会做饭。他对我很好。", "sorry", "棒|恭喜|开心"),
         ("zh", "手术很成功，肿瘤都切干净了！", "glad", "不好受|滋味|心疼|不容易"),

@@ -257,7 +257,7 @@ def test_a_fitted_judge_answers_as_the_raters_liked(
     written = [one.text for one in read_written("en") if one.general and not one.emotions][:4]
     lines = []
     for number, turn in enumerate(STATEMENTS * 4):
-        tone = read_turn(turn, "", "en").tone()
+        tone = read_turn(turn, "", "en").tone
         mirrored = Reflector("en", EMOTIONS, lambda text: "plain").replies(turn, felt, tone, 4)
         reflected = [one.text for one in mirrored]
         rated = [

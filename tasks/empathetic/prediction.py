@@ -41,7 +41,6 @@ from paddle_dialog.text.vocabulary import Vocabulary
 
 T = TypeVar("T")
 TINY = 1e-9
-CLEAR = 0.6  # probability of the moods of a tone that decides of a clause
 MIN_LENGTH = 1  # of a reply in tokens
 EMOTIONAL: tuple[Act, ...] = ("statement", "advice")  # acts whose speaker shows an emotion
 MAX_REFLECTIONS = 10_000  # of a turn
@@ -80,7 +79,7 @@ class EmpatheticPredictor(ContextReader):
 
     @cached_property
     def _reflector(self) -> Reflector:
-        return Reflector(self.language.name, self.emotions, lambda text: self.read_turn([text]).tone(CLEAR))
+        return Reflector(self.language.name, self.emotions, lambda text: self.read_turn([text]).tone)
 
     def read_turn(self, turns: Sequence[str]) -> TurnReading:
         """Return what the newest turn of a conversation means."""
@@ -312,8 +311,8 @@ class EmpatheticPredictor(ContextReader):
         """
         turn, felt, replies = context.turns[-1], context.emotions, self.config.replies
         wanted = (replies.written, replies.reflections) if only is None else (None, MAX_REFLECTIONS)
-        written = self.written.matches(turn, reading.acts, felt, wanted[0], reading.tone())
-        reflected = self._reflector.replies(turn, felt, reading.tone(), wanted[1])
+        written = self.written.matches(turn, reading.acts, felt, wanted[0], reading.tone)
+        reflected = self._reflector.replies(turn, felt, reading.tone, wanted[1])
         if only is not None:
             written = [one for one in written if one.reply.text in only]
             reflected = [one for one in reflected if one.text in only]

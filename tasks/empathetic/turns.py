@@ -58,6 +58,7 @@ _GLAD, _SORRY = (
 )
 # A goodbye to somebody who goes on hurts.
 _ENDING = [ACTS.index(act) for act in ("thanks", "greeting", "farewell", "acknowledgement", "refusal")]
+GLAD, SORRY = 0.4, 0.7  # least probabilities of the moods of a tone, chosen on held-out turns
 ENDING = 0.5  # least probability of these
 _HEADS = {"act": len(ACTS), "mood": len(MOODS), "care": len(CARES)}
 _ENDS = np.cumsum([*_HEADS.values()])
@@ -91,12 +92,13 @@ class TurnReading(NamedTuple):
         """The likeliest act."""
         return ACTS[int(self.acts.argmax())]
 
-    def tone(self, least: float = 0.5) -> Tone:
-        """Return the tone that suits the mood; plain where no other is as likely as `least`: joy at grief hurts."""
+    @property
+    def tone(self) -> Tone:
+        """The tone that suits the mood; plain where it is not clear, since sorrow at joy hurts."""
         glad, sorry = float(self.moods[_GLAD].sum()), float(self.moods[_SORRY].sum())
-        if max(glad, sorry) <= max(1 - glad - sorry, least):
-            return "plain"
-        return "glad" if glad > sorry else "sorry"
+        if glad >= max(GLAD, sorry):
+            return "glad"
+        return "sorry" if sorry >= SORRY else "plain"
 
 
 class TurnReader:
