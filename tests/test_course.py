@@ -40,15 +40,12 @@ def test_the_table_names_classes_tests_and_cells_that_exist() -> None:
     rows = re.findall(r"^\| ([^|]+) \| ([^|]+) \| ([^|]+) \| ([^|]+) \|$", page, re.MULTILINE)[2:]
     assert len(rows) > 40
     for _, classes, test, cell in rows:
-        for dotted in re.findall(r"`((?:paddle_dialog|tasks)\.[\w.]+)`", classes):
-            dotted = (
-                dotted.replace("tasks.", "paddle_dialog.tasks.", 1) if dotted.startswith("tasks") else dotted
-            )
-            module, _, attribute = dotted.rpartition(".")
-            assert hasattr(importlib.import_module(module), attribute), dotted
+        for name in re.findall(r"`([\w.]+\.\w+)`", classes):
+            module, _, attribute = f"paddle_dialog.{name}".rpartition(".")
+            assert hasattr(importlib.import_module(module), attribute), name
         for file in re.findall(r"`(test_\w+)`", test):
             assert (COURSE.parents[1] / "tests" / f"{file}.py").is_file(), file
-        for name, heading in re.findall(r"\[(\w+)\]\(\w+\.ipynb\): ([^;|]+)", cell):
+        for name, heading in re.findall(r"(\w+): ([^;|]+)", cell):
             headings = json.loads((COURSE / f"{name}.ipynb").read_text(encoding="utf-8"))["cells"]
             assert any(f"# {heading.strip()}\n" in "".join(c["source"]) + "\n" for c in headings), (
                 name,
