@@ -135,8 +135,12 @@ TINY = (
 
 
 def test_the_weights_are_made_from_corpora_to_bundles(tmp_path: Path) -> None:
-    more, chinese, labelled = (tmp_path / f"{name}.jsonl" for name in ("more", "chinese", "labelled"))
-    more.write_text('{"turns": ["hello there", "hi"]}\n', encoding="utf-8")
+    names = ("english", "edos", "chinese", "labelled")
+    english, edos, chinese, labelled = (tmp_path / f"{name}.jsonl" for name in names)
+    sourced = [{"source": name, "turns": ["hello there", "hi"]} for name in ("self_dialogue", "topical_chat")]
+    english.write_text("".join(json.dumps(one) + "\n" for one in sourced), encoding="utf-8")
+    taught = [{"turns": ["I won!"], "label": label} for label in ("proud", "questioning")]
+    edos.write_text("".join(json.dumps(one) + "\n" for one in taught), encoding="utf-8")
     chinese.write_text(json.dumps({"turns": ["我很累。", "辛苦了。"]}) + "\n", encoding="utf-8")
     talk = [turn for one in read_dialogues("sample", "zh") for turn in one.context]
     emotions = ["happy", "sadness"] * len(talk)
@@ -150,8 +154,8 @@ def test_the_weights_are_made_from_corpora_to_bundles(tmp_path: Path) -> None:
         (rated / f"talks_{language}.jsonl.xz").write_bytes(lzma.compress(b"".join(some)))
         (rated / f"turns_{language}.tsv").write_text("thanks\tthank you\n", encoding="utf-8")
     data = {
-        **{"EMPATHETIC_TRAIN": "sample", "EMPATHETIC_DEV": "sample", "EMPATHETIC_MIXTURE": "sample"},
-        **{"EMPATHETIC_MORE": str(more), "ZH_CONVERSATIONS": str(chinese), "ZH_LABELLED": str(labelled)},
+        **{"EMPATHETIC_TRAIN": "sample", "EMPATHETIC_DEV": "sample", "EN_CONVERSATIONS": str(english)},
+        **{"EDOS": str(edos), "ZH_CONVERSATIONS": str(chinese), "ZH_LABELLED": str(labelled)},
         **{
             "ZH_DEV": "sample",
             "RATED": str(rated),
@@ -164,6 +168,11 @@ def test_the_weights_are_made_from_corpora_to_bundles(tmp_path: Path) -> None:
         command, cwd=ROOT, env={**os.environ, **data}, capture_output=True, encoding="utf-8"
     )
     assert done.returncode == 0, done.stderr[-2000:]
+    everyday = lzma.decompress((tmp_path / "runs" / "everyday.jsonl.xz").read_bytes()).decode().splitlines()
+    assert everyday == ['{"turns": ["hello there", "hi"]}']  # of one of the two sources
+    mixture = lzma.decompress((tmp_path / "runs" / "mixture.jsonl.xz").read_bytes()).decode().splitlines()
+    assert len(mixture) == len(read_dialogues("sample")) + 1
+    assert mixture[-1] == '{"context": ["I won!"], "target": null, "emotion": "proud"}'
     for name in ("empathetic", "empathetic_zh"):
         predictor = paddle_dialog.load(tmp_path / "runs" / "bundles" / name)
         assert predictor.judge is not None and predictor.predict(["hello"])[0]

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # Make the weights of pretrained/empathetic and pretrained/empathetic_zh: about a day of one core.
 #
-#   EMPATHETIC_TRAIN=empatheticdialogues.tar.gz:train EMPATHETIC_DEV=empatheticdialogues.tar.gz:valid EMPATHETIC_MORE=… \
-#   EMPATHETIC_MIXTURE=… ZH_CONVERSATIONS=… ZH_LABELLED=… ZH_DEV=… bash tools/weights/empathetic/make.sh [RUNS]
+#   EMPATHETIC_TRAIN=empatheticdialogues.tar.gz:train EMPATHETIC_DEV=empatheticdialogues.tar.gz:valid \
+#   EN_CONVERSATIONS=… EDOS=… ZH_CONVERSATIONS=… ZH_LABELLED=… ZH_DEV=… bash tools/weights/empathetic/make.sh [RUNS]
 #
 # RUNS is the folder of the runs; OPTIONS are further arguments of each training; RATED has talks_en.jsonl.xz and talks_zh.jsonl.xz.
 set -euo pipefail
@@ -10,7 +10,7 @@ here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 root=$(cd "$here/../../.." && pwd)
 runs=${1:-runs/weights/empathetic}
 rated=${RATED:-$here/conversations}
-export PYTHONPATH=$root${PYTHONPATH:+:$PYTHONPATH} EMPATHETIC_TRAIN EMPATHETIC_DEV EMPATHETIC_MORE
+export PYTHONPATH=$root${PYTHONPATH:+:$PYTHONPATH} EMPATHETIC_TRAIN EMPATHETIC_DEV EMPATHETIC_MORE=$runs/everyday.jsonl.xz
 
 train() { # RECIPE NAME [arguments]
     local recipe=$1 name=$2
@@ -26,9 +26,11 @@ finish() { # LANGUAGE RECIPE RUN
 }
 
 mkdir -p "$runs"
+python "$here/prepare.py" everyday "$EN_CONVERSATIONS" "$EMPATHETIC_MORE"
+python "$here/prepare.py" mixture "$EDOS" "$runs/mixture.jsonl.xz" --beside "$EMPATHETIC_TRAIN"
 python "$here/prepare.py" mixed "$EMPATHETIC_TRAIN" "$runs/mixed.jsonl.xz" # small talk three times, 5 % changed subjects
 train "$here/pretrained.yaml" first
-train "$here/pretrained.yaml" second -o seed=5 -o "data.train=$EMPATHETIC_MIXTURE" -o "training.start_from=$runs/first/best" -o model.dropout=0.05 \
+train "$here/pretrained.yaml" second -o seed=5 -o "data.train=$runs/mixture.jsonl.xz" -o "training.start_from=$runs/first/best" -o model.dropout=0.05 \
     -o training.optimizer=muon -o training.learning_rate=1.2e-3 -o training.warmup_steps=150 -o training.final_rate=0.03 -o training.max_steps=5200
 train "$here/tuned.yaml" tuned -o "data.train=$runs/mixed.jsonl.xz" -o "training.start_from=$runs/second/best"
 finish en empathetic tuned

@@ -1,9 +1,13 @@
 """Prepare the dialogues that the empathetic weights were trained on; each command writes JSON lines.
 
+python tools/weights/empathetic/prepare.py everyday conversations.jsonl.xz everyday.jsonl.xz
+python tools/weights/empathetic/prepare.py mixture edos.jsonl.xz mixture.jsonl.xz --beside ed.tar.gz:train
 python tools/weights/empathetic/prepare.py mixed empatheticdialogues.tar.gz:train train.jsonl.xz
 python tools/weights/empathetic/prepare.py shortened conversations.jsonl short.jsonl
 python tools/weights/empathetic/prepare.py labelled cped.jsonl.xz emotions.jsonl
 
+`everyday` takes the conversations of the corpora that the weights began with from a file of `source` and `turns`.
+`mixture` lays EDOS beside other dialogues: its turns with a label of EmpatheticDialogues, for the emotion alone.
 `mixed` adds small talk, and examples that follow the end of another conversation, to make the model attend to recent
 turns. `shortened` cuts every second turn, the listener's, of a corpus whose replies are essays. `labelled` makes an
 example for the emotion alone of each turn of conversations with `turns`, `emotions` and `speakers`, as CPED has them.
@@ -25,7 +29,7 @@ import numpy as np
 from paddle_dialog.command_line import run_tool
 from paddle_dialog.data.records import Record, read_records
 from paddle_dialog.tasks.empathetic.data.dialogue import Dialogue, known_emotion
-from paddle_dialog.tasks.empathetic.data.emotions import CHINESE_EMOTIONS
+from paddle_dialog.tasks.empathetic.data.emotions import CHINESE_EMOTIONS, EMOTIONS
 from paddle_dialog.tasks.empathetic.data.sources import read_dialogues, read_turns
 
 LONGEST_TURN = 60  # characters after which the lines of one speaker begin another turn
@@ -33,6 +37,9 @@ STOCK = 12  # characters up to which a first sentence is often a mere formula
 OVER = 1.5  # how much a single sentence may exceed the limit before it is cut inside
 _SENTENCE = re.compile(r".*?(?:[。！？!?…]+[”’」』）)\"]*|$)", re.DOTALL)
 _CLAUSE = re.compile(r"[，,；;：:、]")
+EVERYDAY = ("self_dialogue", "xdailydialog", "synthetic_persona_chat")
+_SOURCED = '{"source": name, "turns": [turn, …]}'
+_EDOS = '{"turns": [turn, …], "label": label}'
 _LABELLED = '{"turns": [turn, …], "emotions": [label, …], "speakers": [name, …]}'
 
 
@@ -111,6 +118,15 @@ def records(arguments: argparse.Namespace) -> Iterator[Record]:
         talk = read_dialogues("small_talk", arguments.language) * arguments.small_talk
         made = changed_subjects(dialogues, arguments.changed_subjects, arguments.seed)
         yield from map(as_record, [*dialogues, *talk, *made])
+    elif arguments.command == "everyday":
+        sourced = read_records(arguments.source, lambda record: (record["source"], record["turns"]), _SOURCED)
+        yield from ({"turns": turns} for source, turns in sourced if source in EVERYDAY)
+    elif arguments.command == "mixture":
+        yield from map(as_record, read_dialogues(arguments.beside))
+        taught = read_records(arguments.source, lambda record: (record["turns"], record["label"]), _EDOS)
+        for turns, label in taught:
+            if label in EMOTIONS:
+                yield {"context": turns, "target": None, "emotion": label}
     elif arguments.command == "shortened":
         for turns in read_turns(arguments.source):
             yield {"turns": [shortened(t, arguments.characters) if n % 2 else t for n, t in enumerate(turns)]}
@@ -140,9 +156,10 @@ def make_parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("command", choices=("mixed", "shortened", "labelled"))
+    parser.add_argument("command", choices=("everyday", "mixture", "mixed", "shortened", "labelled"))
     parser.add_argument("source", help="dialogues")
     parser.add_argument("output", help="the file to write")
+    parser.add_argument("--beside", default="sample", help="the dialogues of a mixture")
     parser.add_argument("--language", choices=("en", "zh"), default="en", help="of small talk")
     parser.add_argument("--changed-subjects", type=float, default=0.05, help="share of the examples")
     parser.add_argument("--small-talk", type=int, default=3, help="how often it is added")
