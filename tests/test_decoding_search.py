@@ -263,25 +263,6 @@ def test_the_search_takes_log_probabilities_of_a_growing_vocabulary():
         assert best.log_prob == pytest.approx(max(scored)[0], rel=1e-5, abs=1e-5)
 
 
-@given(seeds, st.integers(1, 4), st.booleans())
-@settings(deadline=None, max_examples=30)
-def test_a_model_may_keep_what_depends_on_the_input_alone(seed, beam_size, sampled):
-    class Sparing(TableModel):
-        within = 0
-
-        def reorder_within(self, state, index):
-            self.within += 1
-            assert index.shape == state["source"].shape
-            assert (state["source"][index] == state["source"]).all()
-            return {"source": state["source"], "step": [state["step"][0][index]]}
-
-    options = SearchOptions(
-        strategy="sample" if sampled else "beam", beam_size=beam_size, n_best=beam_size, max_length=7
-    )
-    model = Sparing(seed)
-    assert decode(model, *inputs(0, 1, 2), options) == decode(TableModel(seed), *inputs(0, 1, 2), options)
-
-
 def test_early_stopping_looks_to_the_end_token_behind_the_longest_text():
     # In the mean () has ln .6 = -.511 and (4, 4) with its end ln .279 / 3 = -.426, though / 2 it would be -.638.
     model = scripted([0.279, 0.121, 0.6], [1.0, 1e-12, 1e-12])

@@ -19,7 +19,6 @@ from network_cases import (
     CONTEXTS,
     COPYING,
     EMPATHETIC,
-    LANGUAGE_MODEL,
     LM,
     LSTM,
     NAMES,
@@ -40,8 +39,6 @@ from paddle_dialog.decoding.scoring import text_log_probs
 from paddle_dialog.decoding.search import SearchOptions, decode
 from paddle_dialog.errors import UnsupportedModelError, UserError
 from paddle_dialog.models.families import FAMILIES, build_pair, numpy_encoder, numpy_pair
-from paddle_dialog.models.networks import CausalLm
-from paddle_dialog.models.numpy_causal_transformer import NumpyCausalLm
 from paddle_dialog.models.numpy_layers import RowSources
 from paddle_dialog.models.numpy_operators import (
     COLUMNS,
@@ -149,9 +146,8 @@ def test_arrays_step_as_the_network_whatever_rows_the_search_takes(name: str, da
     owners = np.arange(5)
     for step in range(data.draw(st.integers(1, 6))):
         index = np.array(data.draw(st.lists(st.integers(0, len(owners) - 1), min_size=1, max_size=6)))
-        within = len(index) == len(owners) and np.array_equal(owners[index], owners)
         theirs, owners = made.paddle.reorder(theirs, index), owners[index]
-        ours = made.arrays.reorder_within(ours, index) if within else made.arrays.reorder(ours, index)
+        ours = made.arrays.reorder(ours, index)
         token = np.full(len(owners), 2) if step == 0 else rng.integers(0, made.size, len(owners))
         expected, theirs = made.paddle.step(token, theirs)
         found, ours = made.arrays.step(token, ours)
@@ -292,7 +288,6 @@ def with_unknown(config: Any, key: str) -> Any:
     [
         ("name", TRANSFORMER, lambda config, weights: numpy_pair(config, Weights(weights))),
         ("name", TRANSFORMER, lambda config, weights: numpy_encoder(config, Weights(weights))),
-        ("name", LANGUAGE_MODEL, lambda config, weights: NumpyCausalLm(config, VOCABULARY, weights)),
         ("score", LSTM, lambda config, weights: numpy_pair(config, Weights(weights))),
         *(
             (key, TRANSFORMER, lambda config, weights: numpy_pair(config, Weights(weights)))
@@ -310,8 +305,6 @@ def test_a_choice_that_the_arrays_do_not_know_is_never_taken_for_another(
     if config == "empathetic":
         config = make_config()
         weights: Mapping[str, np.ndarray] = read_weights(make_network(config, len(WORDS)))
-    elif config is LANGUAGE_MODEL:
-        weights = read_weights(CausalLm(config, VOCABULARY))
     else:
         weights = read_weights(Seq2Seq(config, VOCABULARY))
     make(config, weights)

@@ -16,9 +16,6 @@ class StepModel(Protocol):
     state it is given, which is not used again. A model whose `step` returns log-probabilities instead of logits (a
     pointer-generator over an extended vocabulary) says so with `returns_log_probabilities = True`; its V may
     then exceed the vocabulary and differ from batch to batch, and it must accept ids of that range.
-
-    A model may also offer `reorder_within(state, index)`: the same as `reorder`, called when every row stays
-    with its input, so that what depends on the input alone (encoder outputs, their keys) need not move.
     """
 
     def encode(self, source: np.ndarray, lengths: np.ndarray, /) -> Any:

@@ -206,27 +206,20 @@ class _CachedModel:
     Args:
         model: that is stepped.
         state: of the inputs, before the first token.
-        inputs: how many there are, B.
         options: of the search.
     """
 
-    def __init__(self, model: StepModel, state: Any, inputs: int, options: SearchOptions) -> None:
+    def __init__(self, model: StepModel, state: Any, options: SearchOptions) -> None:
         self._model = model
         self._options = options
         self._cache = state
-        self._inputs = np.arange(inputs)
-        self._reorder_within = getattr(model, "reorder_within", None)
         self._normalised = bool(getattr(model, "returns_log_probabilities", False))
         self._table = ScoreTable()
 
-    def reorder(self, rows: np.ndarray, inputs: np.ndarray) -> None:
-        """Make row i of the cache continue what was row `rows[i]` [N'], and belong to `inputs[i]` [N']."""
-        same_inputs = len(inputs) == len(self._inputs) and np.array_equal(inputs, self._inputs)
-        self._inputs = inputs
-        if same_inputs and np.array_equal(rows, np.arange(len(rows))):
-            return
-        reorder = self._reorder_within if same_inputs and self._reorder_within else self._model.reorder
-        self._cache = reorder(self._cache, rows.astype(np.int64))
+    def reorder(self, rows: np.ndarray) -> None:
+        """Make row i of the cache continue what was row `rows[i]` [N']."""
+        if not np.array_equal(rows, np.arange(self._rows)):
+            self._cache = self._model.reorder(self._cache, rows.astype(np.int64))
 
     def step(self, prefixes: Prefixes) -> tuple[ScoreTable, np.ndarray]:
         """Score every continuation of the prefixes.
@@ -243,6 +236,7 @@ class _CachedModel:
         else:
             last = np.full(len(prefixes.inputs), self._options.bos_id, dtype=np.int64)
         scores, self._cache = self._model.step(last, self._cache)
+        self._rows = len(last)
         self._table.load(scores, self._normalised)
         values = self._table.values
         for process in self._options.processors:
@@ -343,7 +337,7 @@ def _beam_search(
     limits, sizes = options.limits(len(source)), options.beam_sizes(len(source))  # [B] each
     divisor = length_divisor(options.length_penalty, options.alpha)
     beams = [_Beam(options, size, limit, divisor) for size, limit in zip(sizes, limits.tolist(), strict=True)]
-    cached = _CachedModel(model, state, len(source), options)
+    cached = _CachedModel(model, state, options)
     inputs: np.ndarray = np.arange(len(beams))  # [N] input of each growing prefix
     tokens: np.ndarray = np.zeros((len(beams), 0), dtype=np.int64)  # [N, t]
     totals: np.ndarray = np.zeros(len(beams))  # [N] processed log-probabilities
@@ -363,7 +357,7 @@ def _beam_search(
         tokens = np.concatenate([tokens[rows], last[:, None]], axis=1)  # [N', t + 1]
         inputs = inputs[rows]
         if len(rows):
-            cached.reorder(rows, inputs)
+            cached.reorder(rows)
     return [beam.answer()[: options.n_best] for beam in beams]
 
 
@@ -399,7 +393,7 @@ def _sample(
     for ids, length, limit in zip(source, lengths.tolist(), limits.tolist(), strict=True):
         numbers += uniform_numbers(options.seed, options.n_best, ids[:length].ravel().tolist(), limit + 1)
     texts: list[list[Hypothesis]] = [[] for _ in limits]
-    cached = _CachedModel(model, state, len(source), options)
+    cached = _CachedModel(model, state, options)
     inputs = np.arange(len(limits))  # [N] input of each row
     tokens = np.zeros((len(limits), 0), dtype=np.int64)  # [N, t]
     rows = np.repeat(inputs, options.n_best)  # [M] row of each growing text
@@ -424,5 +418,5 @@ def _sample(
         tokens = np.concatenate([tokens[parents], (grown % width)[:, None]], axis=1)  # [N', t + 1]
         inputs = inputs[parents]
         if len(rows):
-            cached.reorder(parents, inputs)
+            cached.reorder(parents)
     return [sorted(drawn, key=lambda text: (-text.rank_score, text.tokens)) for drawn in texts]
