@@ -12,11 +12,11 @@ from paddle import Tensor, nn
 
 from paddle_dialog.config.models import CausalConfig
 from paddle_dialog.layers.masks import additive_mask, causal_mask
-from paddle_dialog.layers.transformer import FeedForward, KeyValue, SelfAttention, residual_dropout
+from paddle_dialog.layers.transformer import EncoderLayer, FeedForward, KeyValue, SelfAttention
 
 
-class CausalLayer(nn.Layer):
-    """Self-attention over the earlier positions, and feed-forward, pre-norm.
+class CausalTransformer(nn.Layer):
+    """A stack of layers and a layer norm.
 
     Args:
         config: sizes; the attention weights have no dropout, as it is expensive on a CPU.
@@ -24,32 +24,16 @@ class CausalLayer(nn.Layer):
 
     def __init__(self, config: CausalConfig) -> None:
         super().__init__()
-        self.self_attention = SelfAttention(config.width, config.num_heads, 0.0, config.bias)
-        self.feed_forward = FeedForward(config.width, config.inner_width, config.bias)
-        self.self_attention_norm = nn.LayerNorm(config.width)
-        self.feed_forward_norm = nn.LayerNorm(config.width)
-        self.dropout = residual_dropout(config.dropout)
-
-    def forward(
-        self, x: Tensor, mask: Tensor | None, source: KeyValue | None = None
-    ) -> tuple[Tensor, KeyValue]:
-        """Map `x` [B, T, D] to [B, T, D]; also return its own keys and values.
-
-        Args:
-            mask: additive, broadcastable to [B, heads, T, S + T].
-            source: keys and values of the source, [B, heads, S, d] each.
-        """
-        y, own = self.self_attention(self.self_attention_norm(x), mask, source)
-        x = x + self.dropout(y)
-        return x + self.dropout(self.feed_forward(self.feed_forward_norm(x))), own
-
-
-class CausalTransformer(nn.Layer):
-    """A stack of causal layers and a layer norm."""
-
-    def __init__(self, config: CausalConfig) -> None:
-        super().__init__()
-        self.layers = nn.LayerList([CausalLayer(config) for _ in range(config.num_layers)])
+        layers = [
+            EncoderLayer(
+                SelfAttention(config.width, config.num_heads, 0.0, config.bias),
+                FeedForward(config.width, config.inner_width, config.bias),
+                config.width,
+                config.dropout,
+            )
+            for _ in range(config.num_layers)
+        ]
+        self.layers = nn.LayerList(layers)
         self.final_norm = nn.LayerNorm(config.width)
 
     def forward(self, x: Tensor, mask: Tensor | None = None) -> tuple[Tensor, list[KeyValue]]:
@@ -89,7 +73,7 @@ class CausalTransformer(nn.Layer):
             axis=-1,
         )  # [B, 1, T, S + T]
         for layer, read in zip(self.layers, source, strict=True):
-            x, _ = layer(x, mask, read)
+            x, _ = layer(x, mask, source=read)
         return self.final_norm(x)
 
 

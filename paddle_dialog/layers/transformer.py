@@ -194,25 +194,41 @@ class EncoderLayer(nn.Layer):
     """Self-attention and feed-forward, each with layer norm before, and dropout and the residual after.
 
     Args:
-        config: sizes; the rate of dropout is that of the attention weights too.
+        width: model width D.
+        dropout: rate on the output of both.
     """
 
-    def __init__(self, config: TransformerConfig) -> None:
+    def __init__(
+        self, self_attention: SelfAttention, feed_forward: FeedForward, width: int, dropout: float
+    ) -> None:
         super().__init__()
-        self.self_attention = SelfAttention(*_attention(config))
-        self.feed_forward = _feed_forward(config, "both")
-        self.self_attention_norm = nn.LayerNorm(config.width)
-        self.feed_forward_norm = nn.LayerNorm(config.width)
-        self.dropout = residual_dropout(config.dropout)
+        self.self_attention = self_attention
+        self.feed_forward = feed_forward
+        self.self_attention_norm = nn.LayerNorm(width)
+        self.feed_forward_norm = nn.LayerNorm(width)
+        self.dropout = residual_dropout(dropout)
 
-    def forward(self, x: Tensor, mask: Tensor | None, real: Tensor | None = None) -> Tensor:
-        """Map [B, S, D] to [B, S, D]; `mask` is additive [B, 1, 1, S], `real` float [B, S, 1]."""
-        x = x + self.dropout(self.self_attention(self.self_attention_norm(x), mask)[0])
-        return x + self.dropout(self.feed_forward(self.feed_forward_norm(x), real))
+    def forward(
+        self, x: Tensor, mask: Tensor | None, real: Tensor | None = None, source: KeyValue | None = None
+    ) -> tuple[Tensor, KeyValue]:
+        """Map `x` [B, T, D] to [B, T, D]; also return its own keys and values.
+
+        Args:
+            mask: additive, broadcastable to [B, heads, T, S + T].
+            real: float [B, T, 1], 0 on padding, which convolutions must not see.
+            source: keys and values of what stands before, [B, heads, S, d] each.
+        """
+        y, own = self.self_attention(self.self_attention_norm(x), mask, source)
+        x = x + self.dropout(y)
+        return x + self.dropout(self.feed_forward(self.feed_forward_norm(x), real)), own
 
 
 class DecoderLayer(nn.Layer):
-    """Masked self-attention, attention over the source, and feed-forward; arguments as for `EncoderLayer`."""
+    """Masked self-attention, attention over the source, and feed-forward, as in `EncoderLayer`.
+
+    Args:
+        config: sizes; the rate of dropout is that of the attention weights too.
+    """
 
     def __init__(self, config: TransformerConfig) -> None:
         super().__init__()
@@ -244,22 +260,31 @@ class DecoderLayer(nn.Layer):
 
 
 class EncoderStack(nn.Layer):
-    """Encoder layers and a layer norm; arguments as for `EncoderLayer`."""
+    """Encoder layers and a layer norm; arguments as for `DecoderLayer`."""
 
     def __init__(self, config: TransformerConfig) -> None:
         super().__init__()
-        self.layers = nn.LayerList([EncoderLayer(config) for _ in range(config.encoder_layers)])
+        layers = [
+            EncoderLayer(
+                SelfAttention(*_attention(config)),
+                _feed_forward(config, "both"),
+                config.width,
+                config.dropout,
+            )
+            for _ in range(config.encoder_layers)
+        ]
+        self.layers = nn.LayerList(layers)
         self.final_norm = nn.LayerNorm(config.width)
 
     def forward(self, x: Tensor, mask: Tensor | None, real: Tensor | None = None) -> Tensor:
-        """Map the embedded source [B, S, D] to [B, S, D]; masks as for `EncoderLayer`."""
+        """Map the embedded source [B, S, D] to [B, S, D]; `mask` is additive [B, 1, 1, S], `real` float [B, S, 1]."""
         for layer in self.layers:
-            x = layer(x, mask, real)  # [B, S, D]
+            x, _ = layer(x, mask, real)  # [B, S, D]
         return self.final_norm(x)
 
 
 class DecoderStack(nn.Layer):
-    """Decoder layers and a layer norm; arguments as for `EncoderLayer`."""
+    """Decoder layers and a layer norm; arguments as for `DecoderLayer`."""
 
     def __init__(self, config: TransformerConfig) -> None:
         super().__init__()

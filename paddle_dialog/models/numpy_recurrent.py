@@ -151,8 +151,9 @@ class LstmState(NamedTuple):
 class NumpyLstmDecoder(NumpyDecoder):
     """The numbers of `LstmDecoder`."""
 
-    def __init__(self, config: LstmAttentionConfig, weights: Weights, memory_size: int) -> None:
+    def __init__(self, config: LstmAttentionConfig, weights: Weights, encoder: NumpyLstmEncoder) -> None:
         size, hidden, cell = config.embedding_size, config.hidden_size, "decoder.cell"
+        memory_size = encoder.output_size
         count = config.num_layers * config.state_parts if memory_size != hidden else 0
         self._bridge = [
             NumpyLinear.named(weights, f"decoder.bridge.projections.{number}", memory_size, hidden)

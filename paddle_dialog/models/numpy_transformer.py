@@ -116,21 +116,16 @@ class NumpyDecoderLayer(NumpyTransformerLayer):
         return self._feed_forward(x + self._cross_output(context.reshape(x.shape)))
 
 
-def _check_form(config: TransformerConfig) -> None:
-    """Check that this is the form of the family that is written here; else raise `UnsupportedModelError`."""
-    known_choice("model.feed_forward", config.feed_forward, "ll")
-    known_choice("model.project_embeddings", config.project_embeddings, False)
-    for key in ("key_size", "value_size"):
-        known_choice(f"model.{key}", getattr(config, key), None, config.width)
-
-
 class NumpyTransformerEncoder:
-    """The numbers of `TransformerEncoder`."""
+    """The numbers of `TransformerEncoder`, of the form of the family that is written here."""
 
     def __init__(self, config: TransformerConfig, weights: Weights) -> None:
-        _check_form(config)
+        known_choice("model.feed_forward", config.feed_forward, "ll")
+        known_choice("model.project_embeddings", config.project_embeddings, False)
+        for key in ("key_size", "value_size"):
+            known_choice(f"model.{key}", getattr(config, key), None, config.width)
         self.output_size = config.width
-        self._positions = sinusoids(max_length=config.max_positions, width=config.width)
+        self.positions = sinusoids(max_length=config.max_positions, width=config.width)  # [positions, D]
         self._layers = [
             NumpyEncoderLayer(config, weights, f"encoder.stack.layers.{n}")
             for n in range(config.encoder_layers)
@@ -140,7 +135,7 @@ class NumpyTransformerEncoder:
     def read(self, embedded: np.ndarray, lengths: np.ndarray) -> tuple[np.ndarray, None]:
         """Read embedded sources; the decoder needs the outputs alone."""
         length = embedded.shape[1]
-        x = embedded + self._positions[:length]  # [B, S, D]
+        x = embedded + self.positions[:length]  # [B, S, D]
         mask = padding_mask(lengths, length)[:, None, None]  # [B, 1, 1, S]
         for layer in self._layers:
             x = layer(x, mask)  # [B, S, D]
@@ -150,10 +145,9 @@ class NumpyTransformerEncoder:
 class NumpyTransformerDecoder(NumpyDecoder):
     """The numbers of `TransformerDecoder`."""
 
-    def __init__(self, config: TransformerConfig, weights: Weights) -> None:
-        _check_form(config)
+    def __init__(self, config: TransformerConfig, weights: Weights, encoder: NumpyTransformerEncoder) -> None:
         width = config.width
-        self._positions = sinusoids(max_length=config.max_positions, width=config.width)
+        self._positions = encoder.positions
         self._layers = [
             NumpyDecoderLayer(config, weights, f"decoder.stack.layers.{n}", 2 * n)
             for n in range(config.decoder_layers)
