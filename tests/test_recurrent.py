@@ -94,27 +94,17 @@ def test_encoder_drops_between_layers_only() -> None:
     assert np.abs((double(inputs, lengths)[0] - double(inputs, lengths)[0]).numpy()).max() > 0.01
 
 
-def test_bridge_hands_over_states_of_the_right_width() -> None:
-    states = [(vectors(BATCH, HIDDEN, seed=6), vectors(BATCH, HIDDEN, seed=7))]
-    bridge = StateBridge(HIDDEN, HIDDEN, 1)
-    assert bridge(states) is states
-    assert bridge.parameters() == []
-
-
 def test_bridge_maps_every_state_by_its_own_tanh_layer() -> None:
     bridge = StateBridge(MEMORY, HIDDEN, LAYERS)
     randomise(bridge, 8)
-    count = 2
     raw = [
-        [vectors(BATCH, MEMORY, seed=10 * layer + part) for part in range(count)] for layer in range(LAYERS)
+        tuple(vectors(BATCH, MEMORY, seed=10 * layer + part) for part in (0, 1)) for layer in range(LAYERS)
     ]
-    bridged = bridge([tuple(pair) for pair in raw])
-    assert len(bridge.projections) == LAYERS * count
-    for layer in range(LAYERS):
-        for part, actual in enumerate(bridged[layer]):
-            projection = bridge.projections[layer * count + part]
-            weight, bias = projection.weight.numpy(), projection.bias.numpy()
-            assert_close(actual, np.tanh(raw[layer][part].numpy() @ weight + bias))
+    pairs = zip(sum(raw, ()), sum(bridge(raw), ()), bridge.projections, strict=True)
+    for before, actual, projection in pairs:
+        weight, bias = projection.weight.numpy(), projection.bias.numpy()
+        assert_close(actual, np.tanh(before.numpy() @ weight + bias))
+    assert StateBridge(MEMORY, MEMORY, LAYERS)(raw) is raw  # widths that agree
 
 
 def make_cell(score: Score, input_feeding: bool = True, dropout: float = 0.0) -> AttentionCell:
@@ -132,10 +122,8 @@ def first_states() -> list[Any]:
 def test_scores_equal_the_formulas(score: Score) -> None:
     layer = make_cell(score).attention.score
     query, values = vectors(BATCH, HIDDEN, seed=50), vectors(BATCH, SOURCE, HIDDEN, seed=51)
-    found, w = (
-        layer(query, layer.prepare(values)).numpy(),
-        {n: p.numpy() for n, p in layer.named_parameters()},
-    )
+    found = layer(query, layer.prepare(values)).numpy()
+    w = {name: parameter.numpy() for name, parameter in layer.named_parameters()}
     for row, place in np.ndindex(BATCH, SOURCE):
         q, k = query.numpy()[row], values.numpy()[row, place]
         if score == "additive":
@@ -146,20 +134,6 @@ def test_scores_equal_the_formulas(score: Score) -> None:
         else:
             expected = q @ k / (np.sqrt(HIDDEN) if score == "scaled_dot" else 1.0)
         assert_close(found[row, place], expected)
-
-
-@pytest.mark.parametrize("input_feeding", [True, False])
-@SCORES
-def test_steps_equal_whole_targets(score: Score, input_feeding: bool) -> None:
-    layer = make_cell(score, input_feeding)
-    embedded, encoded = vectors(BATCH, TARGET, EMBEDDED, seed=50), vectors(BATCH, SOURCE, MEMORY, seed=51)
-    memory = layer.prepare_memory(encoded, real_positions())
-    state = layer.initial_states(first_states())
-    whole, whole_weights = layer.unroll(embedded, state, memory)
-    for position in range(TARGET):
-        output, weights, state = layer(embedded[:, position], state, memory)
-        assert_close(output, whole[:, position])
-        assert_close(weights, whole_weights[:, position])
 
 
 def test_dropout_acts_on_cells_in_training_only() -> None:
