@@ -48,7 +48,7 @@ from paddle_dialog.models.numpy_operators import (
     Weights,
     label_log_softmax,
 )
-from paddle_dialog.models.numpy_seq2seq import NumpySeq2Seq, numpy_seq2seq
+from paddle_dialog.models.numpy_seq2seq import NumpySeq2Seq
 from paddle_dialog.models.seq2seq import Seq2Seq
 from paddle_dialog.tasks.empathetic.data.encoding import Source
 from paddle_dialog.tasks.empathetic.network.emo_prepend import EmoPrepend
@@ -388,15 +388,6 @@ def test_padding_is_read_as_zeros_even_where_its_row_holds_numbers() -> None:
         model.step(token, model.encode(source, lengths))[0] for model in (made.paddle, made.arrays)
     )
     np.testing.assert_allclose(found, expected, atol=2e-5, rtol=1e-4)
-
-
-def test_half_precision_weights_are_widened() -> None:
-    halves = {k: v.astype(np.float16) for k, v in read_weights(random_case("lstm").network).items()}
-    widened = {name: values.astype(np.float32) for name, values in halves.items()}
-    models = [numpy_seq2seq(LSTM, VOCABULARY, weights) for weights in (halves, widened)]
-    ours, theirs = (m.step(np.array([2]), m.encode(np.array([[5, 3]]), np.array([2])))[0] for m in models)
-    assert ours.dtype == np.float32
-    np.testing.assert_array_equal(ours, theirs)
 
 
 @settings(deadline=None, max_examples=60)
