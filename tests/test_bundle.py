@@ -15,7 +15,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from paddle import nn
 
-from paddle_dialog.bundle import folder as bundle_module
 from paddle_dialog.bundle.folder import Bundle, load_bundle, save_bundle
 from paddle_dialog.bundle.weights import grow_weights, read_weights, set_weights
 from paddle_dialog.config.models import LstmAttentionConfig, TransformerConfig
@@ -113,41 +112,6 @@ def test_a_manifest_that_lists_no_weights_is_refused(saved: Path) -> None:
     change_manifest(saved, lambda manifest: manifest["sha256"].pop("model.safetensors"))  # type: ignore[attr-defined]
     with pytest.raises(UserError, match=r"not a bundle .*model\.safetensors"):
         load_bundle(saved)
-
-
-def test_a_second_save_keeps_the_first_as_previous(saved: Path) -> None:
-    for value in (2.0, 3.0):
-        save_bundle(make_bundle(value), saved)
-    assert value_of(saved) == 3.0
-    assert value_of(saved.with_name("best.previous")) == 2.0
-    assert not saved.with_name("best.partial").exists()
-
-
-@pytest.mark.parametrize("written", range(6))
-def test_a_save_cut_short_leaves_the_old_bundle(
-    saved: Path, monkeypatch: pytest.MonkeyPatch, written: int
-) -> None:
-    """Stopped before each of its files by what no handler of ours catches, as by a second Ctrl-C."""
-    names: list[str] = []
-    write = bundle_module.write_durably
-
-    def failing(path: Path, content: bytes) -> None:
-        if len(names) == written:
-            path.write_bytes(content[: len(content) // 2])
-            raise KeyboardInterrupt
-        names.append(path.name)
-        write(path, content)
-
-    monkeypatch.setattr(bundle_module, "write_durably", failing)
-    with pytest.raises(KeyboardInterrupt):
-        save_bundle(make_bundle(2.0), saved)
-    assert value_of(saved) == 1.0
-    with pytest.raises(UserError):
-        load_bundle(saved.with_name("best.partial"))
-    monkeypatch.undo()
-    save_bundle(make_bundle(3.0), saved)
-    assert value_of(saved) == 3.0
-    assert not saved.with_name("best.partial").exists()
 
 
 def test_a_bundle_that_cannot_take_its_place_gives_the_old_one_back(

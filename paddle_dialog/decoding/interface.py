@@ -29,7 +29,6 @@ class StepModel(Protocol):
         Returns:
             The state before the first token, B rows.
         """
-        ...
 
     def step(self, token: np.ndarray, state: Any, /) -> tuple[np.ndarray, Any]:
         """Append one token to every row.
@@ -41,7 +40,6 @@ class StepModel(Protocol):
         Returns:
             Logits or log-probabilities of the next token, [N, V], and the new state.
         """
-        ...
 
     def reorder(self, state: Any, index: np.ndarray, /) -> Any:
         """Take rows of the state: to repeat an input, to follow the beams, to drop what is finished.
@@ -53,7 +51,6 @@ class StepModel(Protocol):
         Returns:
             The state with N' rows.
         """
-        ...
 
 
 @runtime_checkable
@@ -74,11 +71,9 @@ class TextReader(Protocol):
         Returns:
             For each text of T tokens what predicts each of them and the end token, float32 [T + 1, D].
         """
-        ...
 
     def state_log_probs(self, states: Sequence[np.ndarray], texts: Sequence[Sequence[int]], /) -> np.ndarray:
         """Return log p(text, end | input), float64 [M], from the states of the texts."""
-        ...
 
 
 @dataclass(frozen=True)

@@ -42,7 +42,6 @@ class LogitsProcessor(Protocol):
             scores: log-probabilities of the next token, [N, V].
             prefixes: N rows.
         """
-        ...
 
 
 class ForcedPrefix:

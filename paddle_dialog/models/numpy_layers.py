@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple, Protocol, TypeVar, runtime_checkable
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 
@@ -104,23 +104,6 @@ class NumpyDecoder(Protocol):
         Returns:
             Hidden [N, width], attention over the source [B, R, S], where R is the most rows of a source, and the new
             state.
-        """
-
-
-@runtime_checkable
-class NumpyTargetReader(Protocol):
-    """A decoder that reads whole targets at once, which costs less than reading them position by position."""
-
-    def read_targets(self, embedded: np.ndarray, source: np.ndarray, owners: np.ndarray) -> np.ndarray:
-        """Decode all positions of whole targets.
-
-        Args:
-            embedded: the tokens of M targets, the begin token first, without padding [M, T, E].
-            source: outputs of the encoder for B sources, without padding [B, S, H].
-            owners: the source of each target [M].
-
-        Returns:
-            Hidden [M, T, width].
         """
 
 

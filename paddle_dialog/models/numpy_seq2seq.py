@@ -10,7 +10,7 @@ import numpy as np
 from paddle_dialog.config.models import FamilyConfig, ModelConfig, PretrainedConfig, TransformerConfig
 from paddle_dialog.errors import UnsupportedModelError
 from paddle_dialog.models.families import numpy_pair
-from paddle_dialog.models.numpy_layers import DecoderState, NumpyTargetReader
+from paddle_dialog.models.numpy_layers import DecoderState
 from paddle_dialog.models.numpy_operators import (
     POSITIONS,
     Embeddings,
@@ -18,6 +18,7 @@ from paddle_dialog.models.numpy_operators import (
     Weights,
     log_probs_of_texts,
 )
+from paddle_dialog.models.numpy_transformer import NumpyTransformerDecoder
 from paddle_dialog.text.vocabulary import Vocabulary
 
 LEAST = np.float32(1e-30)  # as in `layers.pointer_generator`
@@ -57,13 +58,13 @@ class NumpySeq2Seq:
 
 
 class NumpyReadingSeq2Seq(NumpySeq2Seq):
-    """Offers `TextReader` too; its decoder must be a `NumpyTargetReader`."""
+    """Offers `TextReader` too, for the Transformer."""
 
     def text_states(
         self, source: np.ndarray, lengths: np.ndarray, texts: Sequence[Sequence[int]], inputs: np.ndarray
     ) -> list[np.ndarray]:
         """Read texts, those of one length whose sources have one length together; arguments as for `TextReader`."""
-        assert isinstance(self._decoder, NumpyTargetReader)
+        assert isinstance(self._decoder, NumpyTransformerDecoder)
         states = [np.empty((0, 0), dtype=np.float32)] * len(texts)
         sizes = np.array([len(text) + 1 for text in texts], dtype=np.int64)  # [M]
         for together in _alike(lengths[inputs], sizes):

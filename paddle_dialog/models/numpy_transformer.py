@@ -180,7 +180,16 @@ class NumpyTransformerDecoder(NumpyDecoder):
         return self._norm(x), weights.mean(axis=1), cache
 
     def read_targets(self, embedded: np.ndarray, source: np.ndarray, owners: np.ndarray) -> np.ndarray:
-        """Decode all positions of whole targets; arguments as for `NumpyTargetReader`."""
+        """Decode all positions of whole targets at once, which costs less than one after the other.
+
+        Args:
+            embedded: the tokens of M targets, the begin token first, without padding [M, T, D].
+            source: outputs of the encoder for B sources, without padding [B, S, D].
+            owners: the source of each target [M].
+
+        Returns:
+            Hidden [M, T, D].
+        """
         length, count = embedded.shape[1], len(source)
         apart = None if count == 1 or np.array_equal(owners, np.arange(count)) else owners
         x = embedded + self._positions[:length]  # [M, T, D]
