@@ -1,4 +1,4 @@
-"""Both families of `Seq2Seq`: aligned input, shared tables, and the book's couplet network."""
+"""`Seq2Seq`: shared tables, what learns, and the book's couplet network."""
 
 from dataclasses import replace
 from typing import Any
@@ -6,21 +6,19 @@ from typing import Any
 import numpy as np
 import paddle
 import pytest
-from network_cases import LSTM, PLAIN, TRANSFORMER, VOCABULARY, case
+from network_cases import LSTM, PLAIN, TRANSFORMER, VOCABULARY, Case, case
 from paddle import Tensor, nn
 
 from paddle_dialog.bundle.weights import read_weights
 from paddle_dialog.config.models import LstmAttentionConfig
 from paddle_dialog.models.seq2seq import Seq2Seq
 
-SOURCE, LENGTHS, TARGET = case("lstm").source, [4, 2, 5, 1, 2], 7
 
-
-def batch() -> tuple[Tensor, Tensor, Tensor]:
-    """Return source [B, S] with padding, its lengths [B], and target [B, T]."""
-    target = np.random.default_rng(2).integers(4, VOCABULARY, (len(LENGTHS), TARGET))
+def batch(made: Case) -> tuple[Tensor, Tensor, Tensor]:
+    """Return source [B, S] with padding, its lengths [B], and a target [B, T]."""
+    target = np.random.default_rng(2).integers(4, VOCABULARY, (len(made.lengths), 7))
     target[:, 0] = 2
-    return paddle.to_tensor(SOURCE), paddle.to_tensor(LENGTHS), paddle.to_tensor(target)
+    return paddle.to_tensor(made.source), paddle.to_tensor(made.lengths), paddle.to_tensor(target)
 
 
 @pytest.mark.parametrize("config", [LSTM, TRANSFORMER], ids=["lstm", "transformer"])
@@ -42,13 +40,13 @@ def test_a_shared_table_is_counted_and_stored_once(config: Any) -> None:
 
 @pytest.mark.parametrize("name", PLAIN)
 def test_every_parameter_learns(name: str) -> None:
-    network = case(name).network
+    made = case(name)
+    network: Any = made.network
     network.train()
-    source, lengths, target = batch()
-    # not a sum of all: over a softmax or a norm that has no gradient
-    (
-        network(source, lengths, target) * paddle.to_tensor(np.arange(VOCABULARY) % 3.0, "float32")
-    ).sum().backward()
+    weights = paddle.to_tensor(
+        np.arange(VOCABULARY) % 3.0, "float32"
+    )  # a plain sum over a norm has no gradient
+    (network(*batch(made)) * weights).sum().backward()
     still = [name for name, parameter in network.named_parameters() if parameter.grad is None]
     assert still == []
 
@@ -99,11 +97,12 @@ def copy_to_book(ours: Any, book: BookModel, layers: int) -> None:
 
 
 def test_the_lstm_model_equals_the_books() -> None:
-    ours = case("lstm").network
+    made = case("lstm")
+    ours: Any = made.network
     book = BookModel(VOCABULARY, LSTM.width, 2)
     copy_to_book(ours, book, 2)
     book.eval()
-    inputs = batch()
+    inputs = batch(made)
     expected = book(*inputs).numpy()
     assert np.abs(expected).max() > 0.1
     np.testing.assert_allclose(ours(*inputs).numpy(), expected, atol=1e-5)

@@ -38,7 +38,7 @@ from paddle_dialog.decoding.interface import TextReader
 from paddle_dialog.decoding.scoring import text_log_probs
 from paddle_dialog.decoding.search import SearchOptions, decode
 from paddle_dialog.errors import UnsupportedModelError, UserError
-from paddle_dialog.models.families import FAMILIES, build_pair, numpy_encoder, numpy_pair
+from paddle_dialog.models.families import FAMILIES, build_pair, numpy_pair
 from paddle_dialog.models.numpy_layers import RowSources
 from paddle_dialog.models.numpy_operators import (
     COLUMNS,
@@ -284,32 +284,20 @@ def with_unknown(config: Any, key: str) -> Any:
 
 
 @pytest.mark.parametrize(
-    ("key", "config", "make"),
-    [
-        ("name", TRANSFORMER, lambda config, weights: numpy_pair(config, Weights(weights))),
-        ("name", TRANSFORMER, lambda config, weights: numpy_encoder(config, Weights(weights))),
-        ("score", LSTM, lambda config, weights: numpy_pair(config, Weights(weights))),
-        *(
-            (key, TRANSFORMER, lambda config, weights: numpy_pair(config, Weights(weights)))
-            for key in ("feed_forward", "project_embeddings", "key_size", "value_size")
-        ),
-        *(
-            (key, "empathetic", lambda config, weights: numpy_emo_prepend(config, len(WORDS), weights))
-            for key in ("emotion.head",)
-        ),
-    ],
+    "key",
+    ["name", "score", "feed_forward", "project_embeddings", "key_size", "value_size", "emotion.head"],
 )
-def test_a_choice_that_the_arrays_do_not_know_is_never_taken_for_another(
-    key: str, config: Any, make: Any
-) -> None:
-    if config == "empathetic":
+def test_a_choice_that_the_arrays_do_not_know_is_never_taken_for_another(key: str) -> None:
+    config: Any = LSTM if key == "score" else TRANSFORMER
+    network = Seq2Seq(config, VOCABULARY)
+    make: Any = lambda config, weights: numpy_pair(config, Weights(weights))  # noqa: E731
+    if key == "emotion.head":
         config = make_config()
-        weights: Mapping[str, np.ndarray] = read_weights(make_network(config, len(WORDS)))
-    else:
-        weights = read_weights(Seq2Seq(config, VOCABULARY))
-    make(config, weights)
+        network = make_network(config, len(WORDS))
+        make = lambda config, weights: numpy_emo_prepend(config, len(WORDS), weights)  # noqa: E731
+    make(config, read_weights(network))
     with pytest.raises(UnsupportedModelError, match=r"new$"):
-        make(with_unknown(config, key), weights)
+        make(with_unknown(config, key), read_weights(network))
 
 
 def test_an_unknown_family_is_refused_by_its_name() -> None:
