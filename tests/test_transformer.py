@@ -8,9 +8,10 @@ import pytest
 from paddle import Tensor, nn
 
 from paddle_dialog.config.models import CausalTransformerConfig, TransformerConfig
-from paddle_dialog.layers.causal_transformer import CausalTransformer, CopyAttention
 from paddle_dialog.layers.masks import additive_mask, causal_mask, length_mask
 from paddle_dialog.layers.transformer import (
+    CausalTransformer,
+    CopyAttention,
     CrossAttention,
     DecoderStack,
     EncoderStack,

@@ -39,7 +39,6 @@ NUMPY_PAIRS: dict[str, tuple[Any, Any]] = {
     TransformerConfig.name: (NumpyTransformerEncoder, NumpyTransformerDecoder),
     CausalTransformerConfig.name: (NumpyCausalEncoder, NumpyCausalDecoder),
 }
-FAMILIES = tuple(NUMPY_PAIRS)
 
 
 def build_pair(config: FamilyConfig) -> tuple[Encoder, Decoder]:
@@ -48,12 +47,12 @@ def build_pair(config: FamilyConfig) -> tuple[Encoder, Decoder]:
     Raises:
         UserError: there is none of that name.
     """
-    if config.name not in FAMILIES:
-        raise UserError(
-            f"model.name: '{config.name}' is unknown; this version has {', '.join(sorted(FAMILIES))}"
-        )
     from paddle_dialog.models.networks import PAIRS
 
+    if config.name not in PAIRS:
+        raise UserError(
+            f"model.name: '{config.name}' is unknown; this version has {', '.join(sorted(PAIRS))}"
+        )
     encoder = build_encoder(config)
     return encoder, PAIRS[config.name][1](config, encoder)
 
@@ -74,7 +73,7 @@ def numpy_pair(config: FamilyConfig, weights: Weights) -> tuple[NumpyEncoder, Nu
 
 def numpy_encoder(config: FamilyConfig, weights: Weights) -> NumpyEncoder:
     """Return the encoder of the weights `encoder.…` of a network alone."""
-    known_choice("model.name", config.name, *FAMILIES)
+    known_choice("model.name", config.name, *NUMPY_PAIRS)
     encoder: NumpyEncoder = NUMPY_PAIRS[config.name][0](config, weights)
     return encoder
 

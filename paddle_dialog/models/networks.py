@@ -19,12 +19,17 @@ from paddle_dialog.config.models import (
     RecurrentLmConfig,
     TransformerConfig,
 )
-from paddle_dialog.layers.causal_transformer import CausalTransformer, CopyAttention
 from paddle_dialog.layers.embeddings import SinusoidalPositions, TiedProjection, TokenEmbedding
 from paddle_dialog.layers.masks import additive_mask, causal_mask
 from paddle_dialog.layers.operators import Dropout
 from paddle_dialog.layers.recurrent import AttentionCell, AttentionMemory, RecurrentEncoder, StateBridge
-from paddle_dialog.layers.transformer import DecoderStack, EncoderStack, KeyValue
+from paddle_dialog.layers.transformer import (
+    CausalTransformer,
+    CopyAttention,
+    DecoderStack,
+    EncoderStack,
+    KeyValue,
+)
 
 NOTHING_READ = -1e30  # a position that none follows
 

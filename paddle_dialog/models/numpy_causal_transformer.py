@@ -32,7 +32,7 @@ from paddle_dialog.text.vocabulary import Vocabulary
 
 
 class NumpyCausalTransformer:
-    """The numbers of `layers.causal_transformer.CausalTransformer`.
+    """The numbers of `layers.transformer.CausalTransformer`.
 
     Args:
         name: of the stack.
