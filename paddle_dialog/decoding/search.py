@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from itertools import pairwise
 from typing import Any, NamedTuple, TypeVar
 
@@ -15,11 +15,6 @@ from paddle_dialog.decoding.processors import LogitsProcessor, Prefixes, allow_o
 from paddle_dialog.decoding.sampling import draw_tokens, uniform_numbers
 from paddle_dialog.decoding.scores import ScoreTable, best_candidates, capped, group_starts
 from paddle_dialog.errors import UserError
-
-_KEYS = (
-    *("strategy", "beam_size", "n_best", "length_penalty", "alpha"),
-    *("max_length", "temperature", "top_k", "top_p"),
-)
 
 Rules = TypeVar("Rules")
 Found = TypeVar("Found")
@@ -78,7 +73,7 @@ class SearchOptions:
             seed: of the draws.
             processors: applied in this order.
         """
-        values = {name: getattr(settings, name) for name in _KEYS}
+        values = {key.name: getattr(settings, key.name) for key in fields(cls) if hasattr(settings, key.name)}
         if settings.strategy != "sample" and n_best > settings.beam_size:
             values.update(beam_size=n_best, first_beam=settings.beam_size)
         values.update(n_best=n_best)
