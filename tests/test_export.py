@@ -36,8 +36,8 @@ def test_exported_bundle_answers_alike_in_half_the_size(
     for name, values in whole.weights.items():
         assert small.weights[name] == pytest.approx(values, abs=float(np.abs(values).max()) / 127)
     sizes = [(folder / "model.safetensors").stat().st_size for folder in (source, target)]
-    # Of a large network a quarter in 8 bits; a small one is mostly vectors and names.
-    assert sizes[1] < 0.55 * sizes[0]
+    # Of a large network a half and a quarter; a small one is mostly vectors and names.
+    assert sizes[1] < (0.55 if eight_bits else 0.6) * sizes[0]
     stored = {values.dtype for values in load_file(target / "model.safetensors").values()}
     assert eight_bits or stored == {np.dtype(np.float16)}
     lines = ["天山春红", "风高来"]
