@@ -10,13 +10,11 @@ from pathlib import Path
 import numpy as np
 import paddle
 import pytest
-from command import run_here
 from conftest import Trained
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from paddle import nn
 
-from paddle_dialog.bundle import folder as bundle_module
 from paddle_dialog.bundle.folder import Bundle, load_bundle, save_bundle
 from paddle_dialog.bundle.weights import grow_weights, read_weights, set_weights
 from paddle_dialog.config.models import LstmAttentionConfig, TransformerConfig
@@ -48,26 +46,13 @@ def saved(tmp_path: Path) -> Path:
 
 def test_what_is_saved_is_loaded(saved: Path) -> None:
     loaded, original = load_bundle(str(saved)), make_bundle()
-    assert loaded.task == original.task
-    assert loaded.config_text == original.config_text
-    assert loaded.vocabularies == original.vocabularies
-    assert loaded.card == original.card
-    assert loaded.extra == original.extra
+    assert dataclasses.replace(loaded, weights={}) == dataclasses.replace(original, weights={})
     assert loaded.weights.keys() == original.weights.keys()
     for name, array in original.weights.items():
         np.testing.assert_array_equal(loaded.weights[name], array)
         assert loaded.weights[name].dtype == array.dtype
-
-
-def test_the_folder_holds_plain_files_and_nothing_else_stays(saved: Path) -> None:
-    assert sorted(path.name for path in saved.iterdir()) == [
-        "README.md",
-        "bundle.json",
-        "config.yaml",
-        "model.safetensors",
-        "text.vocabulary.txt",
-        "x.bin",
-    ]
+    files = ("model.safetensors", "config.yaml", "text.vocabulary.txt", "README.md", "x.bin", "bundle.json")
+    assert {path.name for path in saved.iterdir()} == set(files)
     assert [path.name for path in saved.parent.iterdir()] == ["best"]
 
 
@@ -129,41 +114,6 @@ def test_a_manifest_that_lists_no_weights_is_refused(saved: Path) -> None:
         load_bundle(saved)
 
 
-def test_a_second_save_keeps_the_first_as_previous(saved: Path) -> None:
-    for value in (2.0, 3.0):
-        save_bundle(make_bundle(value), saved)
-    assert value_of(saved) == 3.0
-    assert value_of(saved.with_name("best.previous")) == 2.0
-    assert not saved.with_name("best.partial").exists()
-
-
-@pytest.mark.parametrize("written", range(6))
-def test_a_save_cut_short_leaves_the_old_bundle(
-    saved: Path, monkeypatch: pytest.MonkeyPatch, written: int
-) -> None:
-    """Stopped before each of its files by what no handler of ours catches, as by a second Ctrl-C."""
-    names: list[str] = []
-    write = bundle_module.write_durably
-
-    def failing(path: Path, content: bytes) -> None:
-        if len(names) == written:
-            path.write_bytes(content[: len(content) // 2])
-            raise KeyboardInterrupt
-        names.append(path.name)
-        write(path, content)
-
-    monkeypatch.setattr(bundle_module, "write_durably", failing)
-    with pytest.raises(KeyboardInterrupt):
-        save_bundle(make_bundle(2.0), saved)
-    assert value_of(saved) == 1.0
-    with pytest.raises(UserError):
-        load_bundle(saved.with_name("best.partial"))
-    monkeypatch.undo()
-    save_bundle(make_bundle(3.0), saved)
-    assert value_of(saved) == 3.0
-    assert not saved.with_name("best.partial").exists()
-
-
 def test_a_bundle_that_cannot_take_its_place_gives_the_old_one_back(
     saved: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -190,11 +140,6 @@ def network(vocab_size: int = 20) -> nn.Layer:
     return Seq2Seq(CONFIG, vocab_size)
 
 
-def test_weights_of_another_vocabulary_are_refused() -> None:
-    with pytest.raises(UserError, match=r"here: source_embedding.* \[20, 8\].* \[21, 8\].* vocabulary"):
-        set_weights(network(21), read_weights(network(20)), "here")
-
-
 def test_weights_of_another_model_are_refused_by_a_name() -> None:
     weights = read_weights(network())
     with pytest.raises(UserError, match=r"here: .*another model \(encoder.stack.layers.0.self_attention"):
@@ -205,10 +150,10 @@ def test_weights_of_another_model_are_refused_by_a_name() -> None:
         set_weights(network(), {**weights, "odd.weight": np.zeros(1)}, "here")
 
 
-def test_refused_weights_change_nothing() -> None:
+def test_weights_of_another_vocabulary_are_refused_and_change_nothing() -> None:
     target = network(21)
     before = read_weights(target)
-    with pytest.raises(UserError):
+    with pytest.raises(UserError, match=r"here: source_embedding.* \[20, 8\].* \[21, 8\].* vocabulary"):
         set_weights(target, {name: array + 1 for name, array in read_weights(network(20)).items()}, "here")
     for name, array in read_weights(target).items():
         np.testing.assert_array_equal(array, before[name])
@@ -266,23 +211,6 @@ def test_the_numbers_of_a_matrix_by_hand() -> None:
     assert tensors["table"].dtype == np.int8 and tensors["table"].tolist() == [[127, -63], [0, 0]]
     assert tensors["table" + SCALE][0, 0] == pytest.approx(0.01)
     assert EightBitWeights(tensors)["table"] == pytest.approx(np.array([[1.27, -0.63], [0.0, 0.0]]))
-
-
-def test_an_exported_bundle_answers_alike_in_less_space(trained: dict[str, Trained], tmp_path: Path) -> None:
-    source = trained["transformer"].folder / "last"
-    outcome = run_here("export", "--weights", source, "--output", tmp_path / "small", "--eight-bits")
-    assert outcome.status == 0, outcome.stderr
-    own, small = load_bundle(source), load_bundle(tmp_path / "small")
-    assert small.eight_bits and not own.eight_bits
-    sizes = [(folder / "model.safetensors").stat().st_size for folder in (source, tmp_path / "small")]
-    assert sizes[1] < 0.55 * sizes[0]  # a quarter of a large network; a small one is mostly vectors and names
-    for name, values in own.weights.items():
-        assert small.weights[name] == pytest.approx(values, abs=float(np.abs(values).max()) / 127)
-    answers = [
-        run_here("predict", "-c", trained["transformer"].config, "--weights", folder, "天山春红").stdout
-        for folder in (source, tmp_path / "small")
-    ]
-    assert answers[0] == answers[1] != ""
 
 
 def test_a_bundle_that_is_saved_again_keeps_its_8_bits(trained: dict[str, Trained], tmp_path: Path) -> None:

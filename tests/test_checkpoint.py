@@ -1,6 +1,7 @@
 """Checkpoints: all of it survives, and damage is named and got round; `test_training_settings.py` resumes runs."""
 
 import logging
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -24,18 +25,7 @@ from paddle_dialog.training.run_folder import (
 )
 
 VOCABULARY = 20
-MODELS: dict[str, ModelConfig] = {
-    "lstm": LstmAttentionConfig(embedding_size=8, hidden_size=8, dropout=0.3, share_embeddings=True),
-    "transformer": TransformerConfig(
-        width=8,
-        num_heads=2,
-        inner_width=12,
-        encoder_layers=1,
-        decoder_layers=1,
-        dropout=0.3,
-        aligned_input=True,
-    ),
-}
+LSTM = LstmAttentionConfig(embedding_size=8, hidden_size=8, dropout=0.3, share_embeddings=True)
 
 
 class Trainer:
@@ -67,7 +57,7 @@ class Trainer:
 
 
 def test_all_counters_survive(tmp_path: Path) -> None:
-    trainer = Trainer(MODELS["lstm"])
+    trainer = Trainer(LSTM)
     counters = Progress(
         2, 17, 1, 3.5, 41.25, 900, 2, True, [(450, 50.5), (900, 41.25)], objective="perplexity"
     )
@@ -80,7 +70,7 @@ def test_all_counters_survive(tmp_path: Path) -> None:
 @pytest.fixture
 def run_folder(tmp_path: Path) -> Path:
     """Return a run that saved at step 1 (now `last.previous`) and at step 2 (`last`)."""
-    trainer = Trainer(MODELS["lstm"])
+    trainer = Trainer(LSTM)
     for _ in range(2):
         trainer.step()
         trainer.save(tmp_path / "last")
@@ -97,10 +87,6 @@ def step_found(folder: Path) -> tuple[str, int]:
     found = find_checkpoint(folder)
     assert found is not None
     return found[0].name, load_progress(found[1], found[0]).step
-
-
-def test_the_newest_checkpoint_is_found(run_folder: Path) -> None:
-    assert step_found(run_folder) == ("last", 2)
 
 
 def test_a_folder_without_checkpoints_has_none(tmp_path: Path) -> None:
@@ -126,9 +112,10 @@ def test_a_damaged_checkpoint_is_named_and_the_previous_taken(
     assert "last.previous" in message
 
 
-def test_a_torso_of_a_save_is_passed_over_in_silence(
+def test_the_newest_whole_checkpoint_is_found_and_a_torso_passed_over_in_silence(
     run_folder: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
+    assert step_found(run_folder) == ("last", 2)
     (run_folder / "last").rename(run_folder / "last.partial")
     assert step_found(run_folder) == ("last.partial", 2)  # the save was killed between its renames
     (run_folder / "last.partial" / "bundle.json").unlink()
@@ -153,12 +140,9 @@ def test_counters_of_another_version_are_refused(run_folder: Path) -> None:
 @pytest.mark.parametrize(
     ("other", "message"),
     [
-        (MODELS["transformer"], "another model"),
-        (
-            LstmAttentionConfig(embedding_size=8, hidden_size=8, num_layers=1, share_embeddings=True),
-            "another model",
-        ),
-        (LstmAttentionConfig(embedding_size=8, hidden_size=12, share_embeddings=True), "has shape"),
+        (TransformerConfig(width=8, num_heads=2, inner_width=12), "another model"),
+        (replace(LSTM, num_layers=1), "another model"),
+        (replace(LSTM, hidden_size=12), "has shape"),
     ],
 )
 def test_a_checkpoint_of_another_model_is_refused(run_folder: Path, other: ModelConfig, message: str) -> None:
@@ -167,7 +151,7 @@ def test_a_checkpoint_of_another_model_is_refused(run_folder: Path, other: Model
 
 
 def test_a_checkpoint_in_which_other_parameters_were_trained_is_refused(run_folder: Path) -> None:
-    trainer = Trainer(MODELS["lstm"])
+    trainer = Trainer(LSTM)
     table: nn.Layer = trainer.network.source_embedding
     table.weight.trainable = False
     trainer.rebuild()

@@ -18,19 +18,28 @@ from paddle_dialog.bundle.folder import Bundle, load_bundle, save_bundle
 from paddle_dialog.errors import UserError
 
 
-def test_exported_bundle_answers_alike_in_half_the_size(trained: dict[str, Trained], tmp_path: Path) -> None:
+@pytest.mark.parametrize("eight_bits", [False, True])
+def test_exported_bundle_answers_alike_in_half_the_size(
+    trained: dict[str, Trained], tmp_path: Path, eight_bits: bool
+) -> None:
     source = trained["transformer"].folder / "last"
     about, metrics = tmp_path / "about.md", tmp_path / "metrics.json"
     about.write_text("## Use\nFor verse.\n", encoding="utf-8")
     metrics.write_text(json.dumps({"perplexity": 1.25, "form": {"length_equal": 1.0}}), encoding="utf-8")
     target = tmp_path / "shipped"
-    outcome = run_here(
-        "export", "--weights", source, "--output", target, "--about", about, "--metrics", metrics
-    )
+    options = ("--about", about, "--metrics", metrics, *["--eight-bits"] * eight_bits)
+    outcome = run_here("export", "--weights", source, "--output", target, *options)
     assert outcome.status == 0, outcome.stderr
-    whole, half = load_file(source / "model.safetensors"), load_file(target / "model.safetensors")
-    assert whole.keys() == half.keys()
-    assert {values.dtype for values in half.values()} == {np.dtype(np.float16)}
+    whole, small = load_bundle(source), load_bundle(target)
+    assert whole.weights.keys() == small.weights.keys()
+    assert small.eight_bits is eight_bits and not whole.eight_bits
+    for name, values in whole.weights.items():
+        assert small.weights[name] == pytest.approx(values, abs=float(np.abs(values).max()) / 127)
+    sizes = [(folder / "model.safetensors").stat().st_size for folder in (source, target)]
+    # Of a large network a half and a quarter; a small one is mostly vectors and names.
+    assert sizes[1] < (0.55 if eight_bits else 0.6) * sizes[0]
+    stored = {values.dtype for values in load_file(target / "model.safetensors").values()}
+    assert eight_bits or stored == {np.dtype(np.float16)}
     lines = ["天山春红", "风高来"]
     texts = [
         [[p.text for p in row] for row in paddle_dialog.load(f).predict(lines)] for f in (source, target)

@@ -14,7 +14,7 @@ from paddle import nn
 from paddle_dialog.layers.embeddings import SinusoidalPositions, TiedProjection, TokenEmbedding
 from paddle_dialog.layers.masks import additive_mask, causal_mask, length_mask
 from paddle_dialog.layers.operators import Dropout, dropout_factors, merge_heads, split_heads
-from paddle_dialog.layers.recurrent import Attention, Score, ScoreName
+from paddle_dialog.layers.recurrent import Attention, ScoreName
 from paddle_dialog.layers.sinusoids import sinusoids
 
 
@@ -53,13 +53,6 @@ def test_softmax_drops_masked_scores_and_a_masked_row_is_not_nan() -> None:
 
 
 NAMES = pytest.mark.parametrize("name", ["additive", "dot", "scaled_dot", "bilinear"])
-
-
-@pytest.mark.parametrize(
-    ("name", "parameters"), [("dot", 0), ("scaled_dot", 0), ("bilinear", 16), ("additive", 36)]
-)
-def test_parameter_count(name: ScoreName, parameters: int) -> None:
-    assert sum(parameter.size for parameter in Score(name, 4).parameters()) == parameters
 
 
 @NAMES
@@ -164,29 +157,12 @@ def test_initial_vectors_have_deviation_one_over_root_size() -> None:
     np.testing.assert_allclose(table[1:].mean(), 0, atol=2e-3)
 
 
-def test_scale_multiplies_by_root_size() -> None:
-    embedding = TokenEmbedding(5, 9, scale=True)
-    vectors = embedding(paddle.to_tensor([[1, 2], [3, 0]]))
-    assert vectors.shape == [2, 2, 9]
-    np.testing.assert_allclose(vectors.numpy()[0, 1], embedding.weight.numpy()[2] * 3.0, rtol=1e-6)
-
-
 def test_padding_gets_no_gradient() -> None:
     embedding = TokenEmbedding(5, 3)
     vectors = embedding(paddle.to_tensor([[1, 0, 0]]))
     assert (vectors.numpy()[0, 1:] == 0).all()
     vectors.sum().backward()
     assert embedding.weight.grad.numpy().sum(axis=1).tolist() == [0, 3, 0, 0, 0]
-
-
-def test_tied_logits_are_products_with_the_table() -> None:
-    model = TiedModel(bias=True)
-    model.projection.bias.set_value(paddle.arange(7, dtype="float32"))
-    table = model.embedding.weight.numpy()
-    ids = np.array([[3, 1], [2, 6]])
-    logits = model(paddle.to_tensor(ids)).numpy()
-    assert logits.shape == (2, 2, 7)
-    np.testing.assert_allclose(logits, table[ids] @ table.T + np.arange(7), atol=1e-5)
 
 
 def test_tied_weight_gets_gradients_from_both_ends_and_follows_loading() -> None:
@@ -220,9 +196,6 @@ def test_odd_size_ends_with_a_sine() -> None:
 
 def test_positions_begin_the_sequence() -> None:
     positions = SinusoidalPositions(max_length=10, width=6)
-    whole = positions(10).numpy()
-    assert whole.shape == (1, 10, 6)
-    np.testing.assert_array_equal(positions(3).numpy(), whole[:, :3])
-    assert len(np.unique(whole[0], axis=0)) == 10
+    np.testing.assert_array_equal(positions(3).numpy()[0], sinusoids(max_length=3, width=6))
     with pytest.raises(ValueError, match="11 positions are needed, and there are only 10"):
         positions(11)

@@ -1,126 +1,52 @@
-"""Both families of `Seq2Seq`: aligned input, shared tables, and the book's couplet network."""
+"""`Seq2Seq`: shared tables, what learns, and the book's couplet network."""
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import paddle
 import pytest
+from network_cases import LSTM, PLAIN, TRANSFORMER, VOCABULARY, Case, case
 from paddle import Tensor, nn
 
 from paddle_dialog.bundle.weights import read_weights
-from paddle_dialog.config.models import LstmAttentionConfig, ModelConfig, TransformerConfig
+from paddle_dialog.config.models import LstmAttentionConfig
 from paddle_dialog.models.seq2seq import Seq2Seq
 
-VOCABULARY, WIDTH = 20, 8
-LENGTHS = [5, 2, 4]
-SOURCE, TARGET = 5, 7
 
-
-def lstm(**settings: Any) -> LstmAttentionConfig:
-    return LstmAttentionConfig(embedding_size=WIDTH, hidden_size=WIDTH, **settings)
-
-
-def transformer(**settings: Any) -> TransformerConfig:
-    sizes = {"width": WIDTH, "num_heads": 2, "inner_width": 12, "encoder_layers": 2, "decoder_layers": 2}
-    return TransformerConfig(**sizes, max_positions=16, **settings)
-
-
-CONFIGS = {
-    "lstm": lstm(),
-    "additive": lstm(score="additive"),
-    "bidirectional": lstm(bidirectional=True, score="bilinear", share_embeddings=True, tie_output=True),
-    "gru": lstm(cell="gru"),
-    "no input feeding": lstm(input_feeding=False, num_layers=1),
-    "pre-norm": transformer(),
-    "apart": transformer(share_embeddings=False, tie_output=False),
-    "aligned": transformer(aligned_input=True),
-}
-FAMILIES = pytest.mark.parametrize("config", CONFIGS.values(), ids=CONFIGS.keys())
-
-
-def make(config: ModelConfig, seed: int = 1) -> Any:
-    """Return a model in evaluation mode with random values everywhere, biases too."""
-    network = Seq2Seq(config, VOCABULARY)
-    rng = np.random.default_rng(seed)
-    for name, parameter in network.named_parameters():
-        centre = 1.0 if "norm" in name and name.endswith("weight") else 0.0
-        values = rng.normal(centre, 0.4, parameter.shape).astype("float32")
-        if name.endswith("table.weight"):
-            values[0] = 0.0  # padding
-        parameter.set_value(paddle.to_tensor(values))
-    network.eval()
-    return network
-
-
-def batch(target_length: int = TARGET, seed: int = 2) -> tuple[Tensor, Tensor, Tensor]:
-    """Return source [B, S] with padding, its lengths [B], and target [B, T]."""
-    rng = np.random.default_rng(seed)
-    source = rng.integers(4, VOCABULARY, (len(LENGTHS), SOURCE))
-    for row, length in enumerate(LENGTHS):
-        source[row, length:] = 0
-    target = rng.integers(4, VOCABULARY, (len(LENGTHS), target_length))
+def batch(made: Case) -> tuple[Tensor, Tensor, Tensor]:
+    """Return source [B, S] with padding, its lengths [B], and a target [B, T]."""
+    target = np.random.default_rng(2).integers(4, VOCABULARY, (len(made.lengths), 7))
     target[:, 0] = 2
-    return paddle.to_tensor(source), paddle.to_tensor(LENGTHS), paddle.to_tensor(target)
+    return paddle.to_tensor(made.source), paddle.to_tensor(made.lengths), paddle.to_tensor(target)
 
 
-@pytest.mark.parametrize("target_length", [2, SOURCE, SOURCE + 3])
-def test_aligned_input_adds_the_encoders_output_of_the_same_position(target_length: int) -> None:
-    """Beyond the source there is nothing to add, so there the rest of the decoder decides alone."""
-    network = make(CONFIGS["aligned"])
-    source, lengths, target = batch(target_length)
-    inputs: list[np.ndarray] = []
-    network.decoder.stack.layers[0].register_forward_pre_hook(lambda _, args: inputs.append(args[0].numpy()))
-    encoded: list[np.ndarray] = []
-    network.encoder.register_forward_post_hook(lambda _, args, out: encoded.append(out[0].numpy()))
-    network(source, lengths, target)
-    plain = (network.target_embedding(target) + network.decoder.positions(target_length)).numpy()
-    expected = plain.copy()
-    for row, length in enumerate(LENGTHS):
-        for position in range(min(length, target_length)):
-            expected[row, position] += (
-                encoded[0][row, position] @ network.decoder.aligned_projection.weight.numpy()
-            )
-    np.testing.assert_allclose(inputs[0], expected, atol=1e-5)
-
-
-@pytest.mark.parametrize("family", [lstm, transformer])
-def test_a_shared_table_is_counted_and_stored_once(family: Any) -> None:
+@pytest.mark.parametrize("config", [LSTM, TRANSFORMER], ids=["lstm", "transformer"])
+def test_a_shared_table_is_counted_and_stored_once(config: Any) -> None:
     apart, shared, tied = (
-        Seq2Seq(family(share_embeddings=share, tie_output=tie), VOCABULARY)
+        Seq2Seq(replace(config, share_embeddings=share, tie_output=tie), VOCABULARY)
         for share, tie in ((False, False), (True, False), (True, True))
     )
 
     def count(network: nn.Layer) -> int:
         return sum(int(np.prod(parameter.shape)) for parameter in network.parameters())
 
-    table = VOCABULARY * WIDTH
+    table = VOCABULARY * config.width
     assert count(apart) - count(shared) == table
     assert count(shared) - count(tied) == table
     for network in (apart, shared, tied):
         assert sum(array.size for array in read_weights(network).values()) == count(network)
 
 
-@pytest.mark.parametrize("family", [lstm, transformer])
-def test_a_tied_output_learns_the_table(family: Any) -> None:
-    network = make(family(share_embeddings=True, tie_output=True))
-    network.train()  # the gradient of Paddle's LSTM needs it
-    source, lengths, target = batch()
-    network(source, lengths, target).square().sum().backward()
-    unseen = sorted(set(range(4, VOCABULARY)) - set(source.numpy().ravel()) - set(target.numpy().ravel()))
-    gradient = network.source_embedding.weight.grad.numpy()
-    assert len(unseen) > 0
-    assert (np.abs(gradient[unseen]).max(axis=1) > 0.0).all()  # only the output layer reaches these rows
-
-
-@FAMILIES
-def test_every_parameter_learns(config: ModelConfig) -> None:
-    network = make(config)
+@pytest.mark.parametrize("name", PLAIN)
+def test_every_parameter_learns(name: str) -> None:
+    made = case(name)
+    network: Any = made.network
     network.train()
-    source, lengths, target = batch()
-    # not a sum of all: over a softmax or a norm that has no gradient
-    (
-        network(source, lengths, target) * paddle.to_tensor(np.arange(VOCABULARY) % 3.0, "float32")
-    ).sum().backward()
+    weights = paddle.to_tensor(
+        np.arange(VOCABULARY) % 3.0, "float32"
+    )  # a plain sum over a norm has no gradient
+    (network(*batch(made)) * weights).sum().backward()
     still = [name for name, parameter in network.named_parameters() if parameter.grad is None]
     assert still == []
 
@@ -171,11 +97,12 @@ def copy_to_book(ours: Any, book: BookModel, layers: int) -> None:
 
 
 def test_the_lstm_model_equals_the_books() -> None:
-    ours = make(lstm())
-    book = BookModel(VOCABULARY, WIDTH, 2)
+    made = case("lstm")
+    ours: Any = made.network
+    book = BookModel(VOCABULARY, LSTM.width, 2)
     copy_to_book(ours, book, 2)
     book.eval()
-    inputs = batch()
+    inputs = batch(made)
     expected = book(*inputs).numpy()
     assert np.abs(expected).max() > 0.1
     np.testing.assert_allclose(ours(*inputs).numpy(), expected, atol=1e-5)

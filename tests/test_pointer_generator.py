@@ -6,13 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from paddle_dialog.layers.embeddings import TokenEmbedding
-from paddle_dialog.layers.pointer_generator import (
-    PointerGenerator,
-    extended_log_probs,
-    first_positions,
-    label_nll,
-)
+from paddle_dialog.layers.pointer_generator import extended_log_probs, first_positions, label_nll
 
 VOCABULARY, EXTRA = 7, 2
 COPY_IDS = np.array([[3, 7, 3, 8], [5, 0, 0, 0]])
@@ -52,15 +46,6 @@ def test_probabilities_are_the_formula_and_sum_to_one(seed: int, spread: float) 
     probabilities = np.exp(log_probs(logits, gate, weights).astype("float64"))
     np.testing.assert_allclose(probabilities, formula(logits, gate, weights, COPY_IDS), rtol=2e-4, atol=1e-12)
     np.testing.assert_allclose(probabilities.sum(-1), 1.0, atol=1e-5)
-
-
-def test_a_word_outside_the_vocabulary_is_copied_from_its_own_source_only() -> None:
-    gate, weights = np.array([-30.0, -30.0], "float32"), np.zeros((2, 4), "float32")
-    weights[0, 3] = weights[1, 0] = 1.0
-    scores = log_probs(np.zeros((2, VOCABULARY), "float32"), gate, weights)
-    assert scores.argmax(-1).tolist() == [8, 5]
-    np.testing.assert_allclose(scores[0, 8], 0.0, atol=1e-6)
-    assert np.exp(scores[1, VOCABULARY:]).max() == 0.0  # the second source has no such word
 
 
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
@@ -103,27 +88,3 @@ def test_gradients_are_finite_where_a_label_is_impossible() -> None:
     assert np.isfinite(nll.numpy()).all()
     assert all(np.isfinite(tensor.grad.numpy()).all() for tensor in (logits, gate, weights))
     assert gate.grad.numpy()[0, 0] > 0 > gate.grad.numpy()[0, 1]  # each is pushed towards its label
-
-
-def test_first_positions_name_the_first_of_equal_words() -> None:
-    assert first_positions(paddle.to_tensor([[3, 7, 3, 7, 1]])).tolist() == [[0, 1, 0, 1, 4]]
-
-
-def test_the_layer_has_the_reference_size_and_a_temperature() -> None:
-    layer = PointerGenerator(100, 10_000)
-    assert sum(parameter.size for parameter in layer.parameters()) == 1_010_101
-    hidden = paddle.ones([2, 3, 100])
-    logits, gate = layer(hidden)
-    assert (logits.shape, gate.shape) == ([2, 3, 10_000], [2, 3])
-    layer.temperature = 2.0
-    np.testing.assert_allclose(layer(hidden)[0].numpy() * 2, logits.numpy(), atol=1e-5)
-
-
-def test_a_tied_layer_without_pointer_adds_a_bias_only() -> None:
-    table = TokenEmbedding(VOCABULARY, 4)
-    layer = PointerGenerator(4, VOCABULARY, table, pointer=False)
-    assert [list(parameter.shape) for parameter in layer.parameters()] == [[VOCABULARY]]
-    hidden = paddle.ones([1, 4])
-    logits, gate = layer(hidden)
-    assert gate is None
-    np.testing.assert_allclose(logits.numpy()[0], table.weight.numpy().sum(-1), atol=1e-6)

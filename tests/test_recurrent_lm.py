@@ -11,7 +11,7 @@ import paddle
 import pytest
 from command import run_here
 
-from paddle_dialog.bundle.folder import load_bundle
+from paddle_dialog.bundle.folder import Bundle, load_bundle
 from paddle_dialog.config.models import LstmAttentionConfig, RecurrentLmConfig, TransformerConfig
 from paddle_dialog.data.batching import ContiguousBatches
 from paddle_dialog.data.word_vectors import read_vectors
@@ -62,24 +62,19 @@ def test_each_row_of_a_batch_continues_that_of_the_batch_before(
     assert together.max() < windows
 
 
+def train_with(recipe: str, settings: str, *more: str) -> Bundle:
+    """Train with settings of a recipe, separated by spaces; return the last bundle."""
+    options = [part for setting in settings.split() for part in ("-o", setting)]
+    outcome = run_here("train", "-c", recipe, *options, *more)
+    assert outcome.status == 0, outcome.stderr
+    return load_bundle(settings.rpartition("output_dir=")[2] + "/last")
+
+
 def test_a_resumed_run_carries_the_state_on(tmp_path: Path) -> None:
     def train(name: str, steps: int, *more: str) -> dict[str, np.ndarray]:
-        settings = (
-            f"training.max_steps={steps}",
-            "training.schedule=constant",
-            f"output_dir={tmp_path}/{name}",
-        )
-        settings += (
-            "model.width=8",
-            "data.min_count=1",
-            "data.window=8",
-            "data.batch_size=4",
-            "training.eval_every=9",
-        )
-        options = [part for setting in settings for part in ("-o", setting)]
-        outcome = run_here("train", "-c", "configs/reference/poem_lstm.yaml", *options, *more)
-        assert outcome.status == 0, outcome.stderr
-        return dict(load_bundle(tmp_path / name / "last").weights)
+        sizes = "model.width=8 data.min_count=1 data.window=8 data.batch_size=4 training.eval_every=9"
+        run = f"training.max_steps={steps} training.schedule=constant output_dir={tmp_path}/{name}"
+        return dict(train_with("configs/reference/poem_lstm.yaml", f"{sizes} {run}", *more).weights)
 
     whole = train("whole", 4)
     train("cut", 2)
@@ -107,16 +102,9 @@ def test_vectors_are_read_with_and_without_word2vecs_first_line(tmp_path: Path, 
 @pytest.mark.parametrize("frozen", [True, False])
 def test_a_run_begins_with_the_vectors_and_trains_them_unless_frozen(tmp_path: Path, frozen: bool) -> None:
     (tmp_path / "vectors.txt").write_text(VECTORS, encoding="utf-8")
-    settings = ["model.embedding_size=4", "model.hidden_size=8", f"model.freeze_vectors={frozen}"]
-    settings += [
-        f"model.vectors={tmp_path}/vectors.txt",
-        "training.max_steps=2",
-        f"output_dir={tmp_path}/run",
-    ]
-    options = [part for setting in settings for part in ("-o", setting)]
-    outcome = run_here("train", "-c", "configs/couplet_lstm.yaml", "-o", "data.train=sample", *options)
-    assert outcome.status == 0, outcome.stderr
-    bundle = load_bundle(tmp_path / "run" / "last")
+    model = f"model.hidden_size=8 model.vectors={tmp_path}/vectors.txt model.freeze_vectors={frozen}"
+    run = f"data.train=sample training.max_steps=2 output_dir={tmp_path}/run"
+    bundle = train_with("configs/couplet_lstm.yaml", f"model.embedding_size=4 {model} {run}")
     row = bundle.weights["source_embedding.table.weight"][bundle.vocabularies["text"].id("天")]
     assert np.array_equal(row, np.array([0.5, -0.25, 1, 2], np.float32)) is frozen
     np.testing.assert_allclose(row, [0.5, -0.25, 1, 2], atol=0.02)

@@ -8,9 +8,10 @@ import pytest
 from paddle import Tensor, nn
 
 from paddle_dialog.config.models import CausalTransformerConfig, TransformerConfig
-from paddle_dialog.layers.causal_transformer import CausalTransformer, CopyAttention
 from paddle_dialog.layers.masks import additive_mask, causal_mask, length_mask
 from paddle_dialog.layers.transformer import (
+    CausalTransformer,
+    CopyAttention,
     CrossAttention,
     DecoderStack,
     EncoderStack,
@@ -18,7 +19,7 @@ from paddle_dialog.layers.transformer import (
     SelfAttention,
     SequenceConvolution,
 )
-from paddle_dialog.models.networks import TransformerDecoder, TransformerEncoder
+from paddle_dialog.models.families import build_pair
 
 WIDTH, HEADS, INNER, LAYERS = 12, 3, 20, 2
 SOURCE_LENGTHS = [6, 2, 4]
@@ -61,8 +62,11 @@ def copy_feed_forward(ours: FeedForward, theirs: nn.Layer) -> None:
     copy_linear(ours.contract, theirs.linear2)
 
 
-def copy_stack(ours: EncoderStack | CausalTransformer, theirs: nn.TransformerEncoder) -> None:
-    """Give our layers the weights of Paddle's; both stop dropping out."""
+def stacks(ours: Any) -> tuple[Any, nn.TransformerEncoder]:
+    """Return our stack of self-attention and Paddle's encoder with equal weights."""
+    layer = nn.TransformerEncoderLayer(WIDTH, HEADS, INNER, 0.1, "relu", normalize_before=True)
+    theirs = nn.TransformerEncoder(layer, LAYERS, nn.LayerNorm(WIDTH))
+    randomise(theirs, 1)
     for mine, other in zip(ours.layers, theirs.layers, strict=True):
         copy_self_attention(mine.self_attention, other.self_attn)
         copy_feed_forward(mine.feed_forward, other)
@@ -71,15 +75,6 @@ def copy_stack(ours: EncoderStack | CausalTransformer, theirs: nn.TransformerEnc
     copy_linear(ours.final_norm, theirs.norm)
     ours.eval()
     theirs.eval()
-
-
-def encoder_pair() -> tuple[EncoderStack, nn.TransformerEncoder]:
-    """Return our encoder and Paddle's with equal weights."""
-    layer = nn.TransformerEncoderLayer(WIDTH, HEADS, INNER, 0.1, "relu", normalize_before=True)
-    theirs = nn.TransformerEncoder(layer, LAYERS, nn.LayerNorm(WIDTH))
-    randomise(theirs, 1)
-    ours = EncoderStack(sizes())
-    copy_stack(ours, theirs)
     return ours, theirs
 
 
@@ -116,12 +111,6 @@ def future_mask() -> Tensor:
     return additive_mask(causal_mask(TARGET))
 
 
-def with_noise_in_padding(source: Tensor) -> Tensor:
-    noise = vectors(SOURCE, 99) * 10.0
-    real = length_mask(paddle.to_tensor(SOURCE_LENGTHS), SOURCE).unsqueeze(-1)  # [B, S, 1]
-    return paddle.where(real, source, noise)
-
-
 def test_cross_attention_and_its_weights_equal_paddle() -> None:
     theirs = nn.MultiHeadAttention(WIDTH, HEADS, need_weights=True)
     randomise(theirs, 3)
@@ -135,17 +124,9 @@ def test_cross_attention_and_its_weights_equal_paddle() -> None:
 
 
 def test_encoder_equals_paddle() -> None:
-    ours, theirs = encoder_pair()
+    ours, theirs = stacks(EncoderStack(sizes()))
     source, mask = vectors(SOURCE, 6), source_mask()
     np.testing.assert_allclose(ours(source, mask).numpy(), theirs(source, mask).numpy(), atol=1e-5)
-
-
-def test_decoder_equals_paddle() -> None:
-    ours, theirs = decoder_pair()
-    target, memory = vectors(TARGET, 7), vectors(SOURCE, 8)
-    output, _ = ours(target, memory, future_mask(), source_mask())
-    expected = theirs(target, memory, tgt_mask=future_mask(), memory_mask=source_mask())
-    np.testing.assert_allclose(output.numpy(), expected.numpy(), atol=1e-5)
 
 
 def test_decoder_returns_the_last_layers_weights_averaged_over_heads() -> None:
@@ -161,10 +142,10 @@ def test_decoder_returns_the_last_layers_weights_averaged_over_heads() -> None:
     assert np.abs(last[:, 0] - last[:, 1]).max() > 0.01
 
 
-def test_gradients_equal_paddle() -> None:
+def test_decoder_and_its_gradients_equal_paddle() -> None:
     ours, theirs = decoder_pair()
     target, factor = vectors(TARGET, 9), vectors(TARGET, 10)
-    gradients = []
+    outputs, gradients = [], []
     for is_ours in (True, False):
         memory = vectors(SOURCE, 11)
         memory.stop_gradient = False
@@ -173,7 +154,9 @@ def test_gradients_equal_paddle() -> None:
         else:
             output = theirs(target, memory, tgt_mask=future_mask(), memory_mask=source_mask())
         (output * factor).sum().backward()
+        outputs.append(output.numpy())
         gradients.append(memory.grad.numpy())
+    np.testing.assert_allclose(*outputs, atol=1e-5)
     assert np.abs(gradients[1]).max() > 0.01
     np.testing.assert_allclose(gradients[0], gradients[1], atol=1e-4)
     fused = ours.layers[0].self_attention.query_key_value.weight.grad.numpy()
@@ -189,45 +172,15 @@ def test_without_bias_only_norms_have_one() -> None:
     assert all("norm" in name for name in biases)
 
 
-CAUSAL_WIDTH, CAUSAL_HEADS, CAUSAL_INNER, CAUSAL_LAYERS = 12, 3, 20, 2
-LENGTHS = [5, 2, 3]
-
-
-def pair() -> tuple[CausalTransformer, nn.TransformerEncoder]:
-    """Return our stack, and Paddle's pre-norm encoder with equal weights."""
-    layer = nn.TransformerEncoderLayer(
-        CAUSAL_WIDTH, CAUSAL_HEADS, CAUSAL_INNER, 0.1, "relu", normalize_before=True
-    )
-    theirs = nn.TransformerEncoder(layer, CAUSAL_LAYERS, nn.LayerNorm(CAUSAL_WIDTH))
-    randomise(theirs, 1)
-    ours = CausalTransformer(
-        CausalTransformerConfig(
-            width=CAUSAL_WIDTH,
-            num_heads=CAUSAL_HEADS,
-            inner_width=CAUSAL_INNER,
-            num_layers=CAUSAL_LAYERS,
-            bias=True,
-        )
-    )
-    copy_stack(ours, theirs)
-    return ours, theirs
-
-
-def joined(source: np.ndarray, reply: np.ndarray) -> list[paddle.Tensor]:
-    """Return each source without its padding, and the reply right after it, [1, S + T, D] each."""
-    pairs = zip(source, reply, LENGTHS, strict=True)
-    return [paddle.to_tensor(np.concatenate([s[:length], r])[None]) for s, r, length in pairs]
-
-
 def test_a_source_and_its_target_equal_one_causal_pass_over_both() -> None:
-    ours, theirs = pair()
-    rng = np.random.default_rng(0)
-    source, reply = (rng.normal(size=(3, size, CAUSAL_WIDTH)).astype("float32") for size in (5, 4))
-    mask = additive_mask(length_mask(paddle.to_tensor(LENGTHS), 5)).unsqueeze([1, 2])
+    sizes = {"width": WIDTH, "num_heads": HEADS, "inner_width": INNER, "num_layers": LAYERS}
+    ours, theirs = stacks(CausalTransformer(CausalTransformerConfig(**sizes, bias=True)))
+    source, reply = vectors(SOURCE, 12), vectors(TARGET, 13)
     with paddle.no_grad():
-        outputs, read = ours(paddle.to_tensor(source))
-        decoded = ours.decode(paddle.to_tensor(reply), read, mask)
-        for row, (text, length) in enumerate(zip(joined(source, reply), LENGTHS, strict=True)):
+        outputs, read = ours(source)
+        decoded = ours.decode(reply, read, source_mask())
+        for row, length in enumerate(SOURCE_LENGTHS):
+            text = paddle.concat([source[row, :length], reply[row]]).unsqueeze(0)
             expected = theirs(text, additive_mask(causal_mask(text.shape[1]))).numpy()[0]
             np.testing.assert_allclose(outputs[row, :length].numpy(), expected[:length], atol=1e-5)
             np.testing.assert_allclose(decoded[row].numpy(), expected[length:], atol=1e-5)
@@ -257,10 +210,7 @@ def test_the_published_form_has_its_size() -> None:
         value_size=40,
         project_embeddings=True,
     )
-    counts = [
-        sum(parameter.size for parameter in network(published).parameters())
-        for network in (TransformerEncoder, TransformerDecoder)
-    ]
+    counts = [sum(each.size for each in network.parameters()) for network in build_pair(published)]
     assert counts == [289_500, 386_700]
 
 
@@ -298,8 +248,8 @@ def test_a_convolution_does_not_see_padding() -> None:
     stack.eval()
     source = vectors(SOURCE, 6)
     real = length_mask(paddle.to_tensor(SOURCE_LENGTHS), SOURCE).unsqueeze(-1)  # [B, S, 1]
+    noisy = paddle.where(real, source, vectors(SOURCE, 99) * 10.0)
     outputs = [
-        stack(x, source_mask(), real.astype("float32")).numpy() * real.numpy()
-        for x in (source, with_noise_in_padding(source))
+        stack(x, source_mask(), real.astype("float32")).numpy() * real.numpy() for x in (source, noisy)
     ]
     np.testing.assert_allclose(*outputs, atol=1e-5)

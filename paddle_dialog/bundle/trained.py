@@ -66,12 +66,11 @@ class TrainedModel:
             set_weights(built, bundle.weights, where)
             return built
 
-        if THROUGH_PADDLE not in bundle.extra:
-            weights = None if through_paddle else bundle.weights
-            return cls(bundle.vocabularies, network, bundle.extra, weights, where)
-        reason = bundle.extra[THROUGH_PADDLE].decode("utf-8", "replace").strip()
-        logger.warning("%s: %s; answering through Paddle, which starts seconds later", where, reason)
-        return cls(bundle.vocabularies, network, bundle.extra, None, where)
+        if THROUGH_PADDLE in bundle.extra:
+            _warn(where, bundle.extra[THROUGH_PADDLE].decode("utf-8", "replace").strip())
+            through_paddle = True
+        weights = None if through_paddle else bundle.weights
+        return cls(bundle.vocabularies, network, bundle.extra, weights, where)
 
     @classmethod
     def of_network(cls, network: nn.Layer, vocabularies: Mapping[str, Vocabulary]) -> TrainedModel:
@@ -102,11 +101,13 @@ class TrainedModel:
             try:
                 return make(self._weights)
             except UnsupportedModelError as reason:
-                logger.warning(
-                    "%s: %s; answering through Paddle, which starts seconds later", self._where, reason
-                )
+                _warn(self._where, reason)
         if through_paddle is not None:
             return through_paddle(self.network)
         from paddle_dialog.decoding.paddle_steps import step_model  # imports Paddle
 
         return step_model(self.network)
+
+
+def _warn(where: Path | str, reason: object) -> None:
+    logger.warning("%s: %s; answering through Paddle, which starts seconds later", where, reason)

@@ -16,9 +16,6 @@ class StepModel(Protocol):
     state it is given, which is not used again. A model whose `step` returns log-probabilities instead of logits (a
     pointer-generator over an extended vocabulary) says so with `returns_log_probabilities = True`; its V may
     then exceed the vocabulary and differ from batch to batch, and it must accept ids of that range.
-
-    A model may also offer `reorder_within(state, index)`: the same as `reorder`, called when every row stays
-    with its input, so that what depends on the input alone (encoder outputs, their keys) need not move.
     """
 
     def encode(self, source: np.ndarray, lengths: np.ndarray, /) -> Any:
@@ -32,7 +29,6 @@ class StepModel(Protocol):
         Returns:
             The state before the first token, B rows.
         """
-        ...
 
     def step(self, token: np.ndarray, state: Any, /) -> tuple[np.ndarray, Any]:
         """Append one token to every row.
@@ -44,7 +40,6 @@ class StepModel(Protocol):
         Returns:
             Logits or log-probabilities of the next token, [N, V], and the new state.
         """
-        ...
 
     def reorder(self, state: Any, index: np.ndarray, /) -> Any:
         """Take rows of the state: to repeat an input, to follow the beams, to drop what is finished.
@@ -56,7 +51,6 @@ class StepModel(Protocol):
         Returns:
             The state with N' rows.
         """
-        ...
 
 
 @runtime_checkable
@@ -77,11 +71,9 @@ class TextReader(Protocol):
         Returns:
             For each text of T tokens what predicts each of them and the end token, float32 [T + 1, D].
         """
-        ...
 
     def state_log_probs(self, states: Sequence[np.ndarray], texts: Sequence[Sequence[int]], /) -> np.ndarray:
         """Return log p(text, end | input), float64 [M], from the states of the texts."""
-        ...
 
 
 @dataclass(frozen=True)

@@ -42,18 +42,16 @@ class LogitsProcessor(Protocol):
             scores: log-probabilities of the next token, [N, V].
             prefixes: N rows.
         """
-        ...
 
 
 class ForcedPrefix:
-    """Make every text begin with given tokens."""
+    """Make every text begin with given tokens.
+
+    Args:
+        prefixes: ids, one list for each input, possibly empty.
+    """
 
     def __init__(self, prefixes: Sequence[Sequence[int]]) -> None:
-        """Set the beginnings.
-
-        Args:
-            prefixes: ids, one list for each input, possibly empty.
-        """
         self._prefixes = prefixes
 
     def __call__(self, scores: np.ndarray, prefixes: Prefixes) -> None:
@@ -64,17 +62,16 @@ class ForcedPrefix:
 
 
 class ForbiddenTokens:
-    """Never write some tokens, at any position or at given ones."""
+    """Never write some tokens, at any position or at given ones.
+
+    Args:
+        tokens: ids, one list for each input; a single list serves every input.
+        positions: where they are forbidden, one list for each entry of `tokens`; everywhere by default.
+    """
 
     def __init__(
         self, tokens: Sequence[Sequence[int]], positions: Sequence[Sequence[int]] | None = None
     ) -> None:
-        """Set the tokens.
-
-        Args:
-            tokens: ids, one list for each input; a single list serves every input.
-            positions: where they are forbidden, one list for each entry of `tokens`; everywhere by default.
-        """
         self._tokens = [np.array(sorted(set(ids)), dtype=np.int64) for ids in tokens]
         self._positions = None if positions is None else [frozenset(p) for p in positions]
 
@@ -94,15 +91,14 @@ NO_SPECIAL_TOKENS = ForbiddenTokens([[Vocabulary.pad_id, Vocabulary.unk_id, Voca
 
 
 class MinimumLength:
-    """Forbid the end token before a text has enough tokens."""
+    """Forbid the end token before a text has enough tokens.
+
+    Args:
+        length: tokens without the end token.
+        eos_id: end token.
+    """
 
     def __init__(self, length: int, eos_id: int) -> None:
-        """Set the least length.
-
-        Args:
-            length: tokens without the end token.
-            eos_id: end token.
-        """
         self._length = length
         self._eos_id = eos_id
 
@@ -113,17 +109,16 @@ class MinimumLength:
 
 
 class NoRepeatNGram:
-    """Forbid the token that would complete an n-gram the text already holds."""
+    """Forbid the token that would complete an n-gram the text already holds.
+
+    Args:
+        size: n, >= 1; with 1 no token is written twice.
+
+    Raises:
+        ValueError: n is below 1.
+    """
 
     def __init__(self, size: int) -> None:
-        """Set the size.
-
-        Args:
-            size: n, >= 1; with 1 no token is written twice.
-
-        Raises:
-            ValueError: n is below 1.
-        """
         if size < 1:
             raise ValueError(f"the size of an n-gram is {size}, it must be 1 or more")
         self._size = size

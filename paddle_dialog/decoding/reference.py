@@ -13,7 +13,7 @@ from paddle_dialog.decoding.interface import Hypothesis
 from paddle_dialog.errors import UserError
 from paddle_dialog.layers.masks import length_mask
 from paddle_dialog.layers.recurrent import AttentionMemory
-from paddle_dialog.models.networks import LstmDecoder, RecurrentLm
+from paddle_dialog.models.networks import LstmDecoder
 from paddle_dialog.models.seq2seq import Seq2Seq
 
 UNUSED = -1e8  # Paddle starts the slots beyond the first at -1e9; one that is still there holds no text
@@ -70,14 +70,6 @@ class ReferenceDecoder(nn.Layer):
                 return network.output(hidden), states
 
             return lstm, states
-        if isinstance(network, RecurrentLm):
-            rows_first, rows_third = [2, 0, 1, 3], [1, 2, 0, 3]
-
-            def recurrent(token: Tensor, state: Tensor) -> tuple[Tensor, Tensor]:
-                logits, state = network.read(token.unsqueeze(1), state.transpose(rows_third))
-                return logits[:, 0], state.transpose(rows_first)
-
-            return recurrent, network.state_after(source, lengths).transpose(rows_first)
         source, lengths = tiled(source), tiled(lengths)
 
         def prefix(token: Tensor, tokens: Tensor) -> tuple[Tensor, Tensor]:

@@ -36,33 +36,13 @@ def text_log_probs(
     Returns:
         log p(text, end | input), float64 [M].
     """
-    rows = np.arange(len(texts)) if inputs is None else np.asarray(inputs, dtype=np.int64)  # [M]
+    # The row of the state that each text belongs to [M]; texts that begin alike share one.
+    rows = np.arange(len(texts)) if inputs is None else np.asarray(inputs, dtype=np.int64)
     if isinstance(model, TextReader):
         return model.state_log_probs(model.text_states(source, lengths, texts, rows), texts)
     if state is None:
         state = model.encode(source, lengths)
-    first = np.full(len(source), bos_id, dtype=np.int64)  # [B]
-    return _step_by_step(model, state, first, texts, rows, eos_id)
-
-
-def _step_by_step(
-    model: StepModel,
-    state: Any,
-    tokens: np.ndarray,
-    texts: Sequence[Sequence[int]],
-    rows: np.ndarray,
-    eos_id: int,
-) -> np.ndarray:
-    """Return the log-probability of each text, [M]; texts that begin alike go through the model once.
-
-    Args:
-        model: that is stepped.
-        state: before the first token.
-        tokens: the start token for each row of the state [B].
-        texts: M texts, ids without end token.
-        rows: the row of the state that each text belongs to [M].
-        eos_id: end token.
-    """
+    tokens = np.full(len(source), bos_id, dtype=np.int64)  # of each row of the state
     table, normalised = ScoreTable(), bool(getattr(model, "returns_log_probabilities", False))
     sizes = np.array([len(text) for text in texts], dtype=np.int64)  # [M]
     written = np.full((len(texts), int(sizes.max(initial=0)) + 1), eos_id, dtype=np.int64)  # [M, T + 1]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from itertools import pairwise
 from typing import Any, NamedTuple, TypeVar
 
@@ -15,11 +15,6 @@ from paddle_dialog.decoding.processors import LogitsProcessor, Prefixes, allow_o
 from paddle_dialog.decoding.sampling import draw_tokens, uniform_numbers
 from paddle_dialog.decoding.scores import ScoreTable, best_candidates, capped, group_starts
 from paddle_dialog.errors import UserError
-
-_KEYS = (
-    *("strategy", "beam_size", "n_best", "length_penalty", "alpha"),
-    *("max_length", "temperature", "top_k", "top_p"),
-)
 
 Rules = TypeVar("Rules")
 Found = TypeVar("Found")
@@ -78,7 +73,7 @@ class SearchOptions:
             seed: of the draws.
             processors: applied in this order.
         """
-        values = {name: getattr(settings, name) for name in _KEYS}
+        values = {key.name: getattr(settings, key.name) for key in fields(cls) if hasattr(settings, key.name)}
         if settings.strategy != "sample" and n_best > settings.beam_size:
             values.update(beam_size=n_best, first_beam=settings.beam_size)
         values.update(n_best=n_best)
@@ -206,27 +201,20 @@ class _CachedModel:
     Args:
         model: that is stepped.
         state: of the inputs, before the first token.
-        inputs: how many there are, B.
         options: of the search.
     """
 
-    def __init__(self, model: StepModel, state: Any, inputs: int, options: SearchOptions) -> None:
+    def __init__(self, model: StepModel, state: Any, options: SearchOptions) -> None:
         self._model = model
         self._options = options
         self._cache = state
-        self._inputs = np.arange(inputs)
-        self._reorder_within = getattr(model, "reorder_within", None)
         self._normalised = bool(getattr(model, "returns_log_probabilities", False))
         self._table = ScoreTable()
 
-    def reorder(self, rows: np.ndarray, inputs: np.ndarray) -> None:
-        """Make row i of the cache continue what was row `rows[i]` [N'], and belong to `inputs[i]` [N']."""
-        same_inputs = len(inputs) == len(self._inputs) and np.array_equal(inputs, self._inputs)
-        self._inputs = inputs
-        if same_inputs and np.array_equal(rows, np.arange(len(rows))):
-            return
-        reorder = self._reorder_within if same_inputs and self._reorder_within else self._model.reorder
-        self._cache = reorder(self._cache, rows.astype(np.int64))
+    def reorder(self, rows: np.ndarray) -> None:
+        """Make row i of the cache continue what was row `rows[i]` [N']."""
+        if not np.array_equal(rows, np.arange(self._rows)):
+            self._cache = self._model.reorder(self._cache, rows.astype(np.int64))
 
     def step(self, prefixes: Prefixes) -> tuple[ScoreTable, np.ndarray]:
         """Score every continuation of the prefixes.
@@ -243,6 +231,7 @@ class _CachedModel:
         else:
             last = np.full(len(prefixes.inputs), self._options.bos_id, dtype=np.int64)
         scores, self._cache = self._model.step(last, self._cache)
+        self._rows = len(last)
         self._table.load(scores, self._normalised)
         values = self._table.values
         for process in self._options.processors:
@@ -343,7 +332,7 @@ def _beam_search(
     limits, sizes = options.limits(len(source)), options.beam_sizes(len(source))  # [B] each
     divisor = length_divisor(options.length_penalty, options.alpha)
     beams = [_Beam(options, size, limit, divisor) for size, limit in zip(sizes, limits.tolist(), strict=True)]
-    cached = _CachedModel(model, state, len(source), options)
+    cached = _CachedModel(model, state, options)
     inputs: np.ndarray = np.arange(len(beams))  # [N] input of each growing prefix
     tokens: np.ndarray = np.zeros((len(beams), 0), dtype=np.int64)  # [N, t]
     totals: np.ndarray = np.zeros(len(beams))  # [N] processed log-probabilities
@@ -363,7 +352,7 @@ def _beam_search(
         tokens = np.concatenate([tokens[rows], last[:, None]], axis=1)  # [N', t + 1]
         inputs = inputs[rows]
         if len(rows):
-            cached.reorder(rows, inputs)
+            cached.reorder(rows)
     return [beam.answer()[: options.n_best] for beam in beams]
 
 
@@ -399,7 +388,7 @@ def _sample(
     for ids, length, limit in zip(source, lengths.tolist(), limits.tolist(), strict=True):
         numbers += uniform_numbers(options.seed, options.n_best, ids[:length].ravel().tolist(), limit + 1)
     texts: list[list[Hypothesis]] = [[] for _ in limits]
-    cached = _CachedModel(model, state, len(source), options)
+    cached = _CachedModel(model, state, options)
     inputs = np.arange(len(limits))  # [N] input of each row
     tokens = np.zeros((len(limits), 0), dtype=np.int64)  # [N, t]
     rows = np.repeat(inputs, options.n_best)  # [M] row of each growing text
@@ -424,5 +413,5 @@ def _sample(
         tokens = np.concatenate([tokens[parents], (grown % width)[:, None]], axis=1)  # [N', t + 1]
         inputs = inputs[parents]
         if len(rows):
-            cached.reorder(parents, inputs)
+            cached.reorder(parents)
     return [sorted(drawn, key=lambda text: (-text.rank_score, text.tokens)) for drawn in texts]

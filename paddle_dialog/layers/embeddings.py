@@ -6,6 +6,7 @@ import paddle
 from paddle import nn
 
 from paddle_dialog.layers.sinusoids import sinusoids
+from paddle_dialog.text.vocabulary import Vocabulary
 
 
 class TokenEmbedding(nn.Layer):
@@ -19,12 +20,11 @@ class TokenEmbedding(nn.Layer):
         scale: multiply the vectors by sqrt(D) (Vaswani et al. 2017, section 3.4).
     """
 
-    def __init__(self, vocab_size: int, size: int, padding_idx: int = 0, scale: bool = False) -> None:
+    def __init__(self, vocab_size: int, size: int, scale: bool = False) -> None:
         super().__init__()
-        self.padding_idx = padding_idx
         self.factor = size**0.5 if scale else 1.0
         init = paddle.ParamAttr(initializer=nn.initializer.Normal(0.0, size**-0.5))
-        self.table = nn.Embedding(vocab_size, size, padding_idx=padding_idx, weight_attr=init)
+        self.table = nn.Embedding(vocab_size, size, padding_idx=Vocabulary.pad_id, weight_attr=init)
 
     @property
     def weight(self) -> paddle.Tensor:

@@ -44,7 +44,6 @@ class RecurrentEncoder(nn.Layer):
         cell: CellName = "lstm",
     ) -> None:
         super().__init__()
-        self.num_layers = num_layers
         self.num_directions = 2 if bidirectional else 1
         self.output_size = hidden_size * self.num_directions
         kind = nn.LSTM if cell == "lstm" else nn.GRU
@@ -73,13 +72,8 @@ class RecurrentEncoder(nn.Layer):
 
     def _by_layer(self, state: Tensor) -> list[Tensor]:
         """Split [L*D, B, H] into L tensors [B, D*H]."""
-        directions = self.num_directions
-        if directions == 1:
-            return [state[layer] for layer in range(self.num_layers)]
-        return [
-            paddle.concat([state[2 * layer], state[2 * layer + 1]], axis=-1)
-            for layer in range(self.num_layers)
-        ]
+        ends, count = state.unbind(0), self.num_directions  # [B, H] each
+        return [paddle.concat(ends[first : first + count], axis=-1) for first in range(0, len(ends), count)]
 
 
 class Score(nn.Layer):
@@ -210,7 +204,6 @@ class AttentionCell(nn.Layer):
     ) -> None:
         super().__init__()
         first_size = input_size + hidden_size if input_feeding else input_size
-        self.hidden_size = hidden_size
         self.input_feeding = input_feeding
         kind = nn.LSTMCell if cell == "lstm" else nn.GRUCell
         self.cells = nn.LayerList(

@@ -13,7 +13,8 @@ import paddle
 import paddle.nn.functional as F
 from paddle import Tensor, nn
 
-from paddle_dialog.config.models import TransformerConfig
+from paddle_dialog.config.models import CausalConfig, TransformerConfig
+from paddle_dialog.layers.masks import additive_mask, causal_mask
 from paddle_dialog.layers.operators import Dropout, merge_heads, split_heads
 
 KeyValue = tuple[Tensor, Tensor]  # keys and values, each [B, heads, S, d_head]
@@ -194,25 +195,41 @@ class EncoderLayer(nn.Layer):
     """Self-attention and feed-forward, each with layer norm before, and dropout and the residual after.
 
     Args:
-        config: sizes; the rate of dropout is that of the attention weights too.
+        width: model width D.
+        dropout: rate on the output of both.
     """
 
-    def __init__(self, config: TransformerConfig) -> None:
+    def __init__(
+        self, self_attention: SelfAttention, feed_forward: FeedForward, width: int, dropout: float
+    ) -> None:
         super().__init__()
-        self.self_attention = SelfAttention(*_attention(config))
-        self.feed_forward = _feed_forward(config, "both")
-        self.self_attention_norm = nn.LayerNorm(config.width)
-        self.feed_forward_norm = nn.LayerNorm(config.width)
-        self.dropout = residual_dropout(config.dropout)
+        self.self_attention = self_attention
+        self.feed_forward = feed_forward
+        self.self_attention_norm = nn.LayerNorm(width)
+        self.feed_forward_norm = nn.LayerNorm(width)
+        self.dropout = residual_dropout(dropout)
 
-    def forward(self, x: Tensor, mask: Tensor | None, real: Tensor | None = None) -> Tensor:
-        """Map [B, S, D] to [B, S, D]; `mask` is additive [B, 1, 1, S], `real` float [B, S, 1]."""
-        x = x + self.dropout(self.self_attention(self.self_attention_norm(x), mask)[0])
-        return x + self.dropout(self.feed_forward(self.feed_forward_norm(x), real))
+    def forward(
+        self, x: Tensor, mask: Tensor | None, real: Tensor | None = None, source: KeyValue | None = None
+    ) -> tuple[Tensor, KeyValue]:
+        """Map `x` [B, T, D] to [B, T, D]; also return its own keys and values.
+
+        Args:
+            mask: additive, broadcastable to [B, heads, T, S + T].
+            real: float [B, T, 1], 0 on padding, which convolutions must not see.
+            source: keys and values of what stands before, [B, heads, S, d] each.
+        """
+        y, own = self.self_attention(self.self_attention_norm(x), mask, source)
+        x = x + self.dropout(y)
+        return x + self.dropout(self.feed_forward(self.feed_forward_norm(x), real)), own
 
 
 class DecoderLayer(nn.Layer):
-    """Masked self-attention, attention over the source, and feed-forward; arguments as for `EncoderLayer`."""
+    """Masked self-attention, attention over the source, and feed-forward, as in `EncoderLayer`.
+
+    Args:
+        config: sizes; the rate of dropout is that of the attention weights too.
+    """
 
     def __init__(self, config: TransformerConfig) -> None:
         super().__init__()
@@ -244,22 +261,31 @@ class DecoderLayer(nn.Layer):
 
 
 class EncoderStack(nn.Layer):
-    """Encoder layers and a layer norm; arguments as for `EncoderLayer`."""
+    """Encoder layers and a layer norm; arguments as for `DecoderLayer`."""
 
     def __init__(self, config: TransformerConfig) -> None:
         super().__init__()
-        self.layers = nn.LayerList([EncoderLayer(config) for _ in range(config.encoder_layers)])
+        layers = [
+            EncoderLayer(
+                SelfAttention(*_attention(config)),
+                _feed_forward(config, "both"),
+                config.width,
+                config.dropout,
+            )
+            for _ in range(config.encoder_layers)
+        ]
+        self.layers = nn.LayerList(layers)
         self.final_norm = nn.LayerNorm(config.width)
 
     def forward(self, x: Tensor, mask: Tensor | None, real: Tensor | None = None) -> Tensor:
-        """Map the embedded source [B, S, D] to [B, S, D]; masks as for `EncoderLayer`."""
+        """Map the embedded source [B, S, D] to [B, S, D]; `mask` is additive [B, 1, 1, S], `real` float [B, S, 1]."""
         for layer in self.layers:
-            x = layer(x, mask, real)  # [B, S, D]
+            x, _ = layer(x, mask, real)  # [B, S, D]
         return self.final_norm(x)
 
 
 class DecoderStack(nn.Layer):
-    """Decoder layers and a layer norm; arguments as for `EncoderLayer`."""
+    """Decoder layers and a layer norm; arguments as for `DecoderLayer`."""
 
     def __init__(self, config: TransformerConfig) -> None:
         super().__init__()
@@ -278,6 +304,91 @@ class DecoderStack(nn.Layer):
         for layer in self.layers:
             x, weights = layer(x, encoded, self_mask, cross_mask)
         return self.final_norm(x), weights.mean(axis=1)
+
+
+class CausalTransformer(nn.Layer):
+    """One stack of self-attention that reads a source and then its target (Radford et al. 2018).
+
+    It first reads the whole source, each position seeing those before it; the target passes through the same layers
+    and also sees the keys and values of the source.
+
+    Args:
+        config: sizes; the attention weights have no dropout, as it is expensive on a CPU.
+    """
+
+    def __init__(self, config: CausalConfig) -> None:
+        super().__init__()
+        layers = [
+            EncoderLayer(
+                SelfAttention(config.width, config.num_heads, 0.0, config.bias),
+                FeedForward(config.width, config.inner_width, config.bias),
+                config.width,
+                config.dropout,
+            )
+            for _ in range(config.num_layers)
+        ]
+        self.layers = nn.LayerList(layers)
+        self.final_norm = nn.LayerNorm(config.width)
+
+    def forward(self, x: Tensor, mask: Tensor | None = None) -> tuple[Tensor, list[KeyValue]]:
+        """Read embedded sources [B, S, D], padded at the end, which no real position sees.
+
+        Args:
+            mask: additive, broadcastable to [B, heads, S, S]; the causal one by default.
+
+        Returns:
+            Outputs [B, S, D], and the keys and values of each layer.
+        """
+        if mask is None:
+            mask = additive_mask(causal_mask(x.shape[1]))  # [S, S]
+        read: list[KeyValue] = []
+        for layer in self.layers:
+            x, own = layer(x, mask)
+            read.append(own)
+        return self.final_norm(x), read
+
+    def decode(self, x: Tensor, source: list[KeyValue], source_mask: Tensor) -> Tensor:
+        """Read embedded targets [B, T, D] after their sources.
+
+        Args:
+            source: keys and values of each layer, as `forward` returns them.
+            source_mask: additive [B, 1, 1, S], which hides the padding.
+
+        Returns:
+            Outputs [B, T, D].
+        """
+        batch, length, _ = x.shape
+        own = additive_mask(causal_mask(length)).unsqueeze([0, 1])  # [1, 1, T, T]
+        mask = paddle.concat(
+            [
+                source_mask.expand([batch, 1, length, source_mask.shape[-1]]),
+                own.expand([batch, 1, length, length]),
+            ],
+            axis=-1,
+        )  # [B, 1, T, S + T]
+        for layer, read in zip(self.layers, source, strict=True):
+            x, _ = layer(x, mask, source=read)
+        return self.final_norm(x)
+
+
+class CopyAttention(nn.Layer):
+    """Where to copy from: one head's attention (Vaswani et al. 2017, equation 1) without values.
+
+    Args:
+        width: of queries and source D.
+        size: of the head.
+    """
+
+    def __init__(self, width: int, size: int) -> None:
+        super().__init__()
+        self.query = nn.Linear(width, size, bias_attr=False)
+        self.key = nn.Linear(width, size, bias_attr=False)
+
+    def forward(self, x: Tensor, source: Tensor, mask: Tensor) -> Tensor:
+        """Return weights [B, T, S] of `x` [B, T, D] over a source [B, S, D]; `mask` is additive [B, 1, S]."""
+        keys = self.key(source)  # [B, S, d]
+        scores = paddle.matmul(self.query(x) * keys.shape[-1] ** -0.5, keys, transpose_y=True)  # [B, T, S]
+        return F.softmax(scores + mask, axis=-1)
 
 
 def _attention(config: TransformerConfig) -> tuple[int, int, float, bool, int | None, int | None]:

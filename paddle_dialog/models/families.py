@@ -1,4 +1,4 @@
-"""The families by name, as networks and over arrays; an engine is imported where it is needed."""
+"""The families by name, as networks and over arrays; Paddle is imported where it is needed."""
 
 from __future__ import annotations
 
@@ -10,12 +10,19 @@ from paddle_dialog.config.models import (
     FamilyConfig,
     LanguageModelConfig,
     LstmAttentionConfig,
-    ModelConfig,
     PretrainedConfig,
     TransformerConfig,
 )
 from paddle_dialog.errors import UserError
+from paddle_dialog.models.numpy_causal_transformer import (
+    NumpyCausalDecoder,
+    NumpyCausalEncoder,
+    NumpyCausalLm,
+)
+from paddle_dialog.models.numpy_layers import NumpyDecoder, NumpyEncoder
 from paddle_dialog.models.numpy_operators import Weights, known_choice
+from paddle_dialog.models.numpy_recurrent import NumpyLstmDecoder, NumpyLstmEncoder, NumpyRecurrentLm
+from paddle_dialog.models.numpy_transformer import NumpyTransformerDecoder, NumpyTransformerEncoder
 from paddle_dialog.processes import total_memory
 
 if TYPE_CHECKING:
@@ -25,9 +32,13 @@ if TYPE_CHECKING:
     from paddle import nn
 
     from paddle_dialog.models.networks import Decoder, Encoder
-    from paddle_dialog.models.numpy_layers import NumpyDecoder, NumpyEncoder
 
-FAMILIES = (LstmAttentionConfig.name, TransformerConfig.name, CausalTransformerConfig.name)
+# Encoder and decoder of each family over arrays; `networks.PAIRS` has those of Paddle.
+NUMPY_PAIRS: dict[str, tuple[Any, Any]] = {
+    LstmAttentionConfig.name: (NumpyLstmEncoder, NumpyLstmDecoder),
+    TransformerConfig.name: (NumpyTransformerEncoder, NumpyTransformerDecoder),
+    CausalTransformerConfig.name: (NumpyCausalEncoder, NumpyCausalDecoder),
+}
 
 
 def build_pair(config: FamilyConfig) -> tuple[Encoder, Decoder]:
@@ -36,54 +47,35 @@ def build_pair(config: FamilyConfig) -> tuple[Encoder, Decoder]:
     Raises:
         UserError: there is none of that name.
     """
-    if config.name not in FAMILIES:
+    from paddle_dialog.models.networks import PAIRS
+
+    if config.name not in PAIRS:
         raise UserError(
-            f"model.name: '{config.name}' is unknown; this version has {', '.join(sorted(FAMILIES))}"
+            f"model.name: '{config.name}' is unknown; this version has {', '.join(sorted(PAIRS))}"
         )
-    from paddle_dialog.models import networks
-
-    if isinstance(config, LstmAttentionConfig):
-        lstm = networks.LstmEncoder(config)
-        return lstm, networks.LstmDecoder(config, lstm.output_size)
-    if isinstance(config, CausalTransformerConfig):
-        causal = networks.CausalEncoder(config)
-        return causal, networks.CausalDecoder(config, causal)
-    return networks.TransformerEncoder(config), networks.TransformerDecoder(config)
+    encoder = build_encoder(config)
+    return encoder, PAIRS[config.name][1](config, encoder)
 
 
-def build_encoder(config: ModelConfig) -> Encoder:
+def build_encoder(config: FamilyConfig) -> Encoder:
     """Return the untrained encoder of a family alone, for a model that writes no text."""
-    from paddle_dialog.models import networks
+    from paddle_dialog.models.networks import PAIRS
 
-    if isinstance(config, LstmAttentionConfig):
-        return networks.LstmEncoder(config)
-    return networks.TransformerEncoder(config)
+    encoder: Encoder = PAIRS[config.name][0](config)
+    return encoder
 
 
 def numpy_pair(config: FamilyConfig, weights: Weights) -> tuple[NumpyEncoder, NumpyDecoder]:
     """Make encoder and decoder from the weights `encoder.…` and `decoder.…` of a network."""
-    from paddle_dialog.models import numpy_causal_transformer, numpy_recurrent, numpy_transformer
-
-    known_choice("model.name", config.name, *FAMILIES)
-    if isinstance(config, LstmAttentionConfig):
-        lstm = numpy_recurrent.NumpyLstmEncoder(config, weights)
-        return lstm, numpy_recurrent.NumpyLstmDecoder(config, weights, lstm.output_size)
-    if isinstance(config, CausalTransformerConfig):
-        causal = numpy_causal_transformer.NumpyCausalEncoder(config, weights)
-        return causal, numpy_causal_transformer.NumpyCausalDecoder(config, weights, causal)
-    encoder = numpy_transformer.NumpyTransformerEncoder(config, weights)
-    return encoder, numpy_transformer.NumpyTransformerDecoder(config, weights)
+    encoder = numpy_encoder(config, weights)
+    return encoder, NUMPY_PAIRS[config.name][1](config, weights, encoder)
 
 
-def numpy_encoder(config: ModelConfig, weights: Weights) -> NumpyEncoder:
+def numpy_encoder(config: FamilyConfig, weights: Weights) -> NumpyEncoder:
     """Return the encoder of the weights `encoder.…` of a network alone."""
-    from paddle_dialog.models.numpy_recurrent import NumpyLstmEncoder
-    from paddle_dialog.models.numpy_transformer import NumpyTransformerEncoder
-
-    known_choice("model.name", config.name, LstmAttentionConfig.name, TransformerConfig.name)
-    if isinstance(config, LstmAttentionConfig):
-        return NumpyLstmEncoder(config, weights)
-    return NumpyTransformerEncoder(config, weights)
+    known_choice("model.name", config.name, *NUMPY_PAIRS)
+    encoder: NumpyEncoder = NUMPY_PAIRS[config.name][0](config, weights)
+    return encoder
 
 
 def build_lm(config: LanguageModelConfig, vocab_size: int, rows: int) -> nn.Layer:
@@ -97,9 +89,6 @@ def build_lm(config: LanguageModelConfig, vocab_size: int, rows: int) -> nn.Laye
 
 def numpy_lm(config: LanguageModelConfig, vocab_size: int, arrays: Mapping[str, np.ndarray]) -> Any:
     """Return a language model over arrays, which offers `StepModel`."""
-    from paddle_dialog.models.numpy_causal_transformer import NumpyCausalLm
-    from paddle_dialog.models.numpy_recurrent import NumpyRecurrentLm
-
     if isinstance(config, CausalLmConfig):
         return NumpyCausalLm(config, vocab_size, arrays)
     return NumpyRecurrentLm(config, vocab_size, arrays)

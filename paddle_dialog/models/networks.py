@@ -19,12 +19,17 @@ from paddle_dialog.config.models import (
     RecurrentLmConfig,
     TransformerConfig,
 )
-from paddle_dialog.layers.causal_transformer import CausalTransformer, CopyAttention
 from paddle_dialog.layers.embeddings import SinusoidalPositions, TiedProjection, TokenEmbedding
 from paddle_dialog.layers.masks import additive_mask, causal_mask
 from paddle_dialog.layers.operators import Dropout
 from paddle_dialog.layers.recurrent import AttentionCell, AttentionMemory, RecurrentEncoder, StateBridge
-from paddle_dialog.layers.transformer import DecoderStack, EncoderStack, KeyValue
+from paddle_dialog.layers.transformer import (
+    CausalTransformer,
+    CopyAttention,
+    DecoderStack,
+    EncoderStack,
+    KeyValue,
+)
 
 NOTHING_READ = -1e30  # a position that none follows
 
@@ -94,8 +99,9 @@ class LstmEncoder(Encoder):
 class LstmDecoder(Decoder):
     """The attention cell, which steps by nature: `nn.BeamSearchDecoder` drives it as it is."""
 
-    def __init__(self, config: LstmAttentionConfig, memory_size: int) -> None:
+    def __init__(self, config: LstmAttentionConfig, encoder: Encoder) -> None:
         super().__init__()
+        memory_size = encoder.output_size
         self.bridge = StateBridge(memory_size, config.hidden_size, config.num_layers, config.state_parts)
         self.cell = AttentionCell(
             config.embedding_size,
@@ -143,7 +149,7 @@ class TransformerDecoder(Decoder):
     texts that correspond token by token: the model need not learn where to look.
     """
 
-    def __init__(self, config: TransformerConfig) -> None:
+    def __init__(self, config: TransformerConfig, encoder: Encoder) -> None:
         super().__init__()
         self.positions = SinusoidalPositions(max_length=config.max_positions, width=config.width)
         self.dropout = Dropout(config.dropout)
@@ -227,6 +233,14 @@ class CausalDecoder(Decoder):
         x = self._encoder[0].decode(embedded, final, mask)  # [B, T, D]
         weights = self.copy(x, outputs, mask.squeeze(1))  # [B, T, S]
         return x, weights * real.astype(weights.dtype).unsqueeze(1)
+
+
+# Encoder and decoder of each family.
+PAIRS: dict[str, tuple[type[Any], type[Any]]] = {
+    LstmAttentionConfig.name: (LstmEncoder, LstmDecoder),
+    TransformerConfig.name: (TransformerEncoder, TransformerDecoder),
+    CausalTransformerConfig.name: (CausalEncoder, CausalDecoder),
+}
 
 
 class CausalLm(nn.Layer):
@@ -383,9 +397,6 @@ class RecurrentLm(nn.Layer):
             source: what precedes the begin token, ids [B, S].
             lengths: [B].
         """
-        return self.read(target, self.state_after(source, lengths))[0][:, -1]
-
-    def state_after(self, source: Tensor, lengths: Tensor) -> Tensor:
-        """Return the state [P, L, B, H] after sources [B, S] of lengths [B], zeros after an empty one."""
-        _, state = self.read(source, lengths=lengths)
-        return state * (lengths > 0).astype("float32").unsqueeze(-1)
+        _, state = self.read(source, lengths=lengths)  # [P, L, B, H]
+        state *= (lengths > 0).astype("float32").unsqueeze(-1)  # zeros after an empty source
+        return self.read(target, state)[0][:, -1]

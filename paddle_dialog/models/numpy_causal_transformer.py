@@ -6,7 +6,7 @@ its rows.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
@@ -18,14 +18,12 @@ from paddle_dialog.models.numpy_layers import (
     NumpyDecoder,
     NumpyTransformerLayer,
     PrefixTrie,
-    attend,
     causal_mask,
 )
 from paddle_dialog.models.numpy_operators import (
     NumpyLayerNorm,
     NumpyLinear,
     Weights,
-    known_choice,
     log_probs_of_texts,
     softmax,
     without_padding,
@@ -34,7 +32,7 @@ from paddle_dialog.text.vocabulary import Vocabulary
 
 
 class NumpyCausalTransformer:
-    """The numbers of `layers.causal_transformer.CausalTransformer`.
+    """The numbers of `layers.transformer.CausalTransformer`.
 
     Args:
         name: of the stack.
@@ -92,68 +90,49 @@ class _CausalLayer(NumpyTransformerLayer):
 
     def read(self, x: np.ndarray, mask: np.ndarray, memory: np.ndarray) -> np.ndarray:
         """Map a source [B, S, D] to [B, S, D] and fill its memory; `mask` is additive [S, S]."""
-
-        def attention(y: np.ndarray) -> np.ndarray:
-            fused = self._query_key_value(y).reshape(*y.shape[:2], 3, self._width)  # [B, S, 3, D]
-            memory[:, :, self._part : self._part + 2] = fused[:, :, 1:]
-            query, key, value = (fused[:, :, part] for part in range(3))  # [B, S, D] each
-            return self._output(attend(query, key, value, mask, self._heads)[0])
-
-        return self._sublayers(x, attention)
+        x, fused = self._attend_to_itself(x, mask)
+        memory[:, :, self._part : self._part + 2] = fused[:, :, 1:]
+        return self._feed_forward(x)
 
     def step(self, x: np.ndarray, cache: AttentionCache) -> np.ndarray:
         """Map [N, D] at the last of `cache.length` positions to [N, D], and fill the cache there."""
         part, length, rows = self._part, cache.length, cache.rows
-
-        def attention(y: np.ndarray) -> np.ndarray:
-            fused = self._query_key_value(y).reshape(len(y), 3, self._width)  # [N, 3, D]
-            cache.past[:, length - 1, part : part + 2] = fused[:, 1:]
-            query = self._scaled(fused[:, 0])  # [N, D]
-            key, value = (self._split(cache.past[:, :length, part + k]) for k in range(2))  # [N, heads, T, d]
-            own = np.matmul(self._split(query[:, None]), key.swapaxes(2, 3))[:, :, 0]  # [N, heads, T]
-            source_key, source_value = (
-                self._split(cache.memory[:, :, part + k]) for k in range(2)
-            )  # [B, heads, S, d]
-            grid = self._split(rows.scatter(query))  # [B, heads, R, d]
-            scores = np.matmul(grid, source_key.swapaxes(2, 3))  # [B, heads, R, S]
-            scores += cache.mask
-            weights = softmax(np.concatenate([self._gather(scores, cache), own], axis=2))  # [N, heads, S + T]
-            size = scores.shape[3]
-            context = np.matmul(self._scatter(weights[:, :, :size], cache), source_value)  # [B, heads, R, d]
-            read = self._gather(context, cache)  # [N, heads, d]
-            read += np.matmul(weights[:, :, None, size:], value)[:, :, 0]
-            return self._output(read.reshape(len(y), self._width))
-
-        return self._sublayers(x, attention)
+        fused = self._query_key_value(self._self_norm(x)).reshape(len(x), 3, self._width)  # [N, 3, D]
+        cache.past[:, length - 1, part : part + 2] = fused[:, 1:]
+        query = self._scaled(fused[:, 0])  # [N, D]
+        key, value = (self._split(cache.past[:, :length, part + k]) for k in range(2))  # [N, heads, T, d]
+        own = np.matmul(self._split(query[:, None]), key.swapaxes(2, 3))[:, :, 0]  # [N, heads, T]
+        source_key, source_value = (self._split(cache.memory[:, :, part + k]) for k in range(2))
+        grid = self._split(rows.scatter(query))  # [B, heads, R, d]
+        scores = np.matmul(grid, source_key.swapaxes(2, 3))  # [B, heads, R, S]
+        scores += cache.mask
+        weights = softmax(np.concatenate([self._gather(scores, cache), own], axis=2))  # [N, heads, S + T]
+        size = scores.shape[3]
+        context = np.matmul(self._scatter(weights[:, :, :size], cache), source_value)  # [B, heads, R, d]
+        read = self._gather(context, cache)  # [N, heads, d]
+        read += np.matmul(weights[:, :, None, size:], value)[:, :, 0]
+        return self._feed_forward(x + self._output(read.reshape(x.shape)))
 
     def follow(self, x: np.ndarray, tree: PrefixTrie, memory: np.ndarray, mask: np.ndarray) -> np.ndarray:
         """Map the nodes of a tree [N, D] to [N, D]; `mask` is additive [T, T]."""
         paths, owners, places = tree.paths, tree.owners, tree.places
-
-        def attention(y: np.ndarray) -> np.ndarray:
-            fused = self._query_key_value(y).reshape(len(y), 3, self._width)  # [N, 3, D]
-            query = self._scaled(fused[:, 0])  # [N, D]
-            own_query, key, value = (
-                self._split(part) for part in (query[paths], fused[:, 1][paths], fused[:, 2][paths])
-            )  # [M, heads, T, d]
-            own = np.matmul(own_query, key.swapaxes(2, 3)) + mask  # [M, heads, T, T]
-            source_key, source_value = (
-                self._split(memory[None, :, self._part + k])[0] for k in range(2)
-            )  # [heads, S, d]
-            scores = np.matmul(self._split(query[None])[0], source_key.swapaxes(1, 2))  # [heads, N, S]
-            size = scores.shape[2]
-            of_node = own[owners, :, places].swapaxes(0, 1)  # [heads, N, T]
-            weights = softmax(np.concatenate([scores, of_node], axis=2))  # [heads, N, S + T]
-            read = np.matmul(weights[:, :, :size], source_value).swapaxes(0, 1)  # [N, heads, d]
-            of_text = weights[:, :, size:].swapaxes(0, 1)[paths]  # [M, T, heads, T]
-            own = np.matmul(of_text.swapaxes(1, 2), value)  # [M, heads, T, d]
-            return self._output((read + own[owners, :, places]).reshape(len(y), self._width))
-
-        return self._sublayers(x, attention)
-
-    def _sublayers(self, x: np.ndarray, attention: Callable[[np.ndarray], np.ndarray]) -> np.ndarray:
-        x = self._residual(x, self._self_norm, attention)
-        return self._residual(x, self._feed_forward_norm, self._feed_forward)
+        fused = self._query_key_value(self._self_norm(x)).reshape(len(x), 3, self._width)  # [N, 3, D]
+        query = self._scaled(fused[:, 0])  # [N, D]
+        own_query, key, value = (
+            self._split(part) for part in (query[paths], fused[:, 1][paths], fused[:, 2][paths])
+        )  # [M, heads, T, d]
+        own = np.matmul(own_query, key.swapaxes(2, 3)) + mask  # [M, heads, T, T]
+        source_key, source_value = (
+            self._split(memory[None, :, self._part + k])[0] for k in range(2)
+        )  # [heads, S, d]
+        scores = np.matmul(self._split(query[None])[0], source_key.swapaxes(1, 2))  # [heads, N, S]
+        size = scores.shape[2]
+        of_node = own[owners, :, places].swapaxes(0, 1)  # [heads, N, T]
+        weights = softmax(np.concatenate([scores, of_node], axis=2))  # [heads, N, S + T]
+        read = np.matmul(weights[:, :, :size], source_value).swapaxes(0, 1)  # [N, heads, d]
+        of_text = weights[:, :, size:].swapaxes(0, 1)[paths]  # [M, T, heads, T]
+        own = np.matmul(of_text.swapaxes(1, 2), value)  # [M, heads, T, d]
+        return self._feed_forward(x + self._output((read + own[owners, :, places]).reshape(x.shape)))
 
     def _scaled(self, query: np.ndarray) -> np.ndarray:
         return query * np.float32((self._width // self._heads) ** -0.5)
@@ -204,11 +183,11 @@ class NumpyCausalDecoder(NumpyDecoder):
         return AttentionCache.of(final, lengths, self._key(outputs), lengths)
 
     def step(
-        self, inputs: np.ndarray, state: AttentionCache
+        self, embedded: np.ndarray, state: AttentionCache
     ) -> tuple[np.ndarray, np.ndarray, AttentionCache]:
         """Decode one more position of every row; the attention is the copying head's."""
         rows, (keys, lengths) = state.rows, state.sources
-        x = inputs + self._encoder.positions[lengths[rows.inputs] + state.length]  # [N, D]
+        x = embedded + self._encoder.positions[lengths[rows.inputs] + state.length]  # [N, D]
         hidden, state = self._encoder.stack.step(x, state)  # [N, D]
         return hidden, self._copy(rows.scatter(hidden), keys, state.mask[:, 0]), state
 
@@ -249,10 +228,7 @@ class NumpyCausalLm:
         arrays: weights of the network by structured name.
     """
 
-    uses_arrays = True
-
     def __init__(self, config: CausalLmConfig, vocab_size: int, arrays: Mapping[str, np.ndarray]) -> None:
-        known_choice("model.name", config.name, CausalLmConfig.name)
         weights, width = Weights(arrays), config.width
         table = weights.take("embedding.table.weight", vocab_size, width)
         self._table = without_padding(table) * np.float32(width**0.5)
@@ -275,10 +251,6 @@ class NumpyCausalLm:
     def reorder(self, state: AttentionCache, index: np.ndarray) -> AttentionCache:
         """Return the state of the rows `index` [M]."""
         return state.reorder(index)[0]
-
-    def reorder_within(self, state: AttentionCache, index: np.ndarray) -> AttentionCache:
-        """Reorder rows that stay with their input."""
-        return state.reorder_within(index)
 
     def text_states(
         self, source: np.ndarray, lengths: np.ndarray, texts: Sequence[Sequence[int]], inputs: np.ndarray

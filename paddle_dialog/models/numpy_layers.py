@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple, Protocol, TypeVar, runtime_checkable
+from collections.abc import Sequence
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 
@@ -37,10 +37,12 @@ class RowSources(NamedTuple):
         is_full = len(inputs) == count * size and bool(np.all(inputs[1:] >= inputs[:-1]))
         return cls(inputs, slots, (count, size), is_full)
 
-    def take(self, index: np.ndarray) -> tuple[RowSources, np.ndarray]:
-        """Return the places of the rows `index` [M], and the inputs that are left, by their former numbers [B']."""
+    def take(self, index: np.ndarray) -> tuple[RowSources, np.ndarray | None]:
+        """Return the places of the rows `index` [M], and the inputs that are left [B'], None where all are."""
+        if np.array_equal(self.inputs[index], self.inputs):
+            return self, None  # rows that stay with their input, as in most steps of a search
         left, inputs = np.unique(self.inputs[index], return_inverse=True)
-        return RowSources.of(inputs, len(left)), left
+        return RowSources.of(inputs, len(left)), None if len(left) == self.shape[0] else left
 
     def scatter(self, rows: np.ndarray) -> np.ndarray:
         """Return rows [N, D] as a grid [B, R, D], zero where there is no row."""
@@ -68,10 +70,10 @@ class DecoderState(Protocol):
         """Which source each row belongs to."""
 
     def reorder(self: State, index: np.ndarray) -> tuple[State, np.ndarray | None]:
-        """Return the state of the rows `index` [M], and the sources that are left [B'], None where all are."""
+        """Return the state of the rows `index` [M], and the sources that are left [B'], None where all are.
 
-    def reorder_within(self: State, index: np.ndarray) -> State:
-        """Reorder rows that stay with their source; what belongs to the source is not copied."""
+        What belongs to the sources is copied only where some are gone.
+        """
 
 
 class NumpyEncoder(Protocol):
@@ -86,49 +88,22 @@ class NumpyEncoder(Protocol):
 
 
 class NumpyDecoder(Protocol):
-    """Writes targets position by position.
-
-    Attributes:
-        takes_embedded: whether `inputs` returns the embedded tokens themselves.
-    """
-
-    takes_embedded: bool = True
-
-    def inputs(self, embedded: np.ndarray) -> np.ndarray:
-        """Compute the part of a step that depends only on the embedded tokens [..., E]: [..., K]."""
-        return embedded
+    """Writes targets position by position."""
 
     def prepare(self, outputs: np.ndarray, final: Any, lengths: np.ndarray) -> Any:
         """Make the `DecoderState` before the first position from the encoder's output, with a row for each source."""
 
-    def step(self, inputs: np.ndarray, state: Any) -> tuple[np.ndarray, np.ndarray, Any]:
+    def step(self, embedded: np.ndarray, state: Any) -> tuple[np.ndarray, np.ndarray, Any]:
         """Decode one more position of every row.
 
         Args:
-            inputs: of its tokens [N, K].
+            embedded: its tokens [N, E].
             state: from `prepare` or the step before; must not be used afterwards, as a step may write into its
                 arrays.
 
         Returns:
             Hidden [N, width], attention over the source [B, R, S], where R is the most rows of a source, and the new
             state.
-        """
-
-
-@runtime_checkable
-class NumpyTargetReader(Protocol):
-    """A decoder that reads whole targets at once, which costs less than reading them position by position."""
-
-    def read_targets(self, inputs: np.ndarray, source: np.ndarray, owners: np.ndarray) -> np.ndarray:
-        """Decode all positions of whole targets.
-
-        Args:
-            inputs: of the tokens of M targets, the begin token first, without padding [M, T, K].
-            source: outputs of the encoder for B sources, without padding [B, S, H].
-            owners: the source of each target [M].
-
-        Returns:
-            Hidden [M, T, width].
         """
 
 
@@ -167,16 +142,12 @@ class AttentionCache(NamedTuple):
 
     def reorder(self, index: np.ndarray) -> tuple[AttentionCache, np.ndarray | None]:
         """Return the cache of the rows `index` [M], and the inputs that are left [B'], or None where all are."""
-        moved = self.reorder_within(index)
         rows, left = self.rows.take(index)
-        if len(left) == len(self.memory):
-            return moved._replace(rows=rows), None
+        moved = self._replace(rows=rows, past=self.past.take(index, axis=0))
+        if left is None:
+            return moved, None
         memory, mask, *sources = (array[left] for array in (self.memory, self.mask, *self.sources))
-        return moved._replace(rows=rows, memory=memory, mask=mask, sources=tuple(sources)), left
-
-    def reorder_within(self, index: np.ndarray) -> AttentionCache:
-        """Reorder rows that stay with their input; what belongs to the source is not copied."""
-        return self._replace(past=self.past.take(index, axis=0))
+        return moved._replace(memory=memory, mask=mask, sources=tuple(sources)), left
 
 
 class PrefixTrie(NamedTuple):
@@ -238,15 +209,20 @@ class NumpyTransformerLayer:
     def _linear(self, name: str, inputs: int, outputs: int) -> NumpyLinear:
         return NumpyLinear.named(self._weights, f"{self._name}.{name}", inputs, outputs, self._bias)
 
-    def _residual(
-        self, x: np.ndarray, norm: NumpyLayerNorm, sublayer: Callable[[np.ndarray], np.ndarray]
-    ) -> np.ndarray:
-        """Add the output of a sublayer, after its norm, to `x` [..., D]."""
-        return x + sublayer(norm(x))
+    def _attend_to_itself(self, x: np.ndarray, mask: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Add self-attention to whole texts [B, T, D]; return them, and queries, keys and values [B, T, 3, D].
+
+        Args:
+            mask: additive [B, 1, 1, T] or [T, T].
+        """
+        fused = self._query_key_value(self._self_norm(x)).reshape(*x.shape[:2], 3, -1)
+        query, key, value = (fused[:, :, part] for part in range(3))  # [B, T, D] each
+        return x + self._output(attend(query, key, value, mask, self._heads)[0]), fused
 
     def _feed_forward(self, x: np.ndarray) -> np.ndarray:
-        inner = self._expand(x)  # [..., inner]
-        return self._contract(np.maximum(inner, np.float32(0), out=inner))
+        """Add the feed-forward sublayer to `x` [..., D]."""
+        inner = self._expand(self._feed_forward_norm(x))  # [..., inner]
+        return x + self._contract(np.maximum(inner, np.float32(0), out=inner))
 
 
 def attend(

@@ -255,6 +255,14 @@ class Embeddings:
             else NumpyLinear.named(weights, output_name, config.width, vocab_size, config.output_bias)
         )
 
+    def embed_source(self, ids: np.ndarray) -> np.ndarray:
+        """Return the vectors of a source's ids [...]: [..., E]."""
+        return self.source[ids] * self.factor
+
+    def embed_target(self, ids: np.ndarray) -> np.ndarray:
+        """Return the vectors of a target's ids [...]: [..., E]."""
+        return self.target[ids] * self.factor
+
 
 def without_padding(table: np.ndarray) -> np.ndarray:
     """Return an embedding table [V, D] with a zero row for padding.

@@ -139,26 +139,21 @@ class LstmState(NamedTuple):
 
     def reorder(self, index: np.ndarray) -> tuple[LstmState, np.ndarray | None]:
         """Return the state of the rows `index` [M], and the sources that are left [B'], None where all are."""
-        moved = self.reorder_within(index)
-        rows, left = self.rows.take(index)
-        if len(left) == len(self.values):
-            return moved._replace(rows=rows), None
-        values, keys, mask = (array[left] for array in (self.values, self.keys, self.mask))
-        return moved._replace(rows=rows, values=values, keys=keys, mask=mask), left
-
-    def reorder_within(self, index: np.ndarray) -> LstmState:
-        """Reorder rows that stay with their source."""
         cells = [tuple(part[index] for part in state) for state in self.cells]
-        return self._replace(cells=cells, feed=self.feed[index])
+        rows, left = self.rows.take(index)
+        moved = self._replace(cells=cells, feed=self.feed[index], rows=rows)
+        if left is None:
+            return moved, None
+        values, keys, mask = (array[left] for array in (self.values, self.keys, self.mask))
+        return moved._replace(values=values, keys=keys, mask=mask), left
 
 
 class NumpyLstmDecoder(NumpyDecoder):
     """The numbers of `LstmDecoder`."""
 
-    takes_embedded = False
-
-    def __init__(self, config: LstmAttentionConfig, weights: Weights, memory_size: int) -> None:
+    def __init__(self, config: LstmAttentionConfig, weights: Weights, encoder: NumpyLstmEncoder) -> None:
         size, hidden, cell = config.embedding_size, config.hidden_size, "decoder.cell"
+        memory_size = encoder.output_size
         count = config.num_layers * config.state_parts if memory_size != hidden else 0
         self._bridge = [
             NumpyLinear.named(weights, f"decoder.bridge.projections.{number}", memory_size, hidden)
@@ -173,15 +168,7 @@ class NumpyLstmDecoder(NumpyDecoder):
             NumpyCell(config.cell, weights, f"{cell}.cells.{n}", "", inputs[n], hidden)
             for n in range(config.num_layers)
         ]
-        first, *others = self._cells
-        self._of_token, self._bias = first.of_input[:size], first.bias
-        self._of_feed = NumpyLinear(first.of_input[size:]) if config.input_feeding else None
-        self._of_layer = [NumpyLinear(cell.of_input, cell.bias) for cell in others]
-
-    def inputs(self, embedded: np.ndarray) -> np.ndarray:
-        """Compute the embedded tokens' [..., E] part of the first cell's gates: [..., G H]."""
-        gates: np.ndarray = embedded @ self._of_token + self._bias
-        return gates
+        self._of_input = [NumpyLinear(cell.of_input, cell.bias) for cell in self._cells]
 
     def prepare(self, outputs: np.ndarray, final: list[CellState], lengths: np.ndarray) -> LstmState:
         """Project the source and bridge the states; the previous output is zero."""
@@ -194,13 +181,15 @@ class NumpyLstmDecoder(NumpyDecoder):
         rows = RowSources.of(np.arange(len(outputs)), len(outputs))
         return LstmState(cells, np.zeros_like(cells[0][0]), rows, values, self._score.prepare(values), mask)
 
-    def step(self, inputs: np.ndarray, state: LstmState) -> tuple[np.ndarray, np.ndarray, LstmState]:
+    def step(self, embedded: np.ndarray, state: LstmState) -> tuple[np.ndarray, np.ndarray, LstmState]:
         """Decode one more position of every row."""
-        gates = inputs if self._of_feed is None else inputs + self._of_feed(state.feed)  # [N, G H]
-        cells = [self._cells[0].step(gates, state.cells[0])]
-        for cell, of_input, before in zip(self._cells[1:], self._of_layer, state.cells[1:], strict=True):
-            cells.append(cell.step(of_input(cells[-1][0]), before))
-        x = cells[-1][0]  # [N, H]
+        x = (
+            np.concatenate([embedded, state.feed], axis=1) if self._input_feeding else embedded
+        )  # [N, E (+ H)]
+        cells = []
+        for cell, of_input, before in zip(self._cells, self._of_input, state.cells, strict=True):
+            cells.append(cell.step(of_input(x), before))
+            x = cells[-1][0]  # [N, H]
         weights = softmax(self._score(state.rows.scatter(x), state.keys) + state.mask)  # [B, R, S]
         context = state.rows.gather(np.matmul(weights, state.values))  # [N, H]
         output = self._output_projection(np.concatenate([context, x], axis=1))  # [N, H]
@@ -242,10 +231,7 @@ class NumpyRecurrentLm:
         arrays: weights of the network by structured name.
     """
 
-    uses_arrays = True
-
     def __init__(self, config: RecurrentLmConfig, vocab_size: int, arrays: Mapping[str, np.ndarray]) -> None:
-        known_choice("model.name", config.name, RecurrentLmConfig.name)
         weights, width = Weights(arrays), config.width
         table = weights.take("embedding.table.weight", vocab_size, width)
         self._table = without_padding(table) * np.float32(width**0.5)
@@ -273,8 +259,6 @@ class NumpyRecurrentLm:
     def reorder(self, state: np.ndarray, index: np.ndarray) -> np.ndarray:
         """Return the state of the rows `index` [M]."""
         return state[index]
-
-    reorder_within = reorder  # nothing of a state belongs to the input alone
 
     def _advance(self, token: np.ndarray, state: np.ndarray) -> np.ndarray:
         x, after = self._table[token], []  # [N, H]

@@ -10,7 +10,7 @@ import numpy as np
 from paddle_dialog.config.models import FamilyConfig, ModelConfig, PretrainedConfig, TransformerConfig
 from paddle_dialog.errors import UnsupportedModelError
 from paddle_dialog.models.families import numpy_pair
-from paddle_dialog.models.numpy_layers import DecoderState, NumpyTargetReader
+from paddle_dialog.models.numpy_layers import DecoderState
 from paddle_dialog.models.numpy_operators import (
     POSITIONS,
     Embeddings,
@@ -18,6 +18,7 @@ from paddle_dialog.models.numpy_operators import (
     Weights,
     log_probs_of_texts,
 )
+from paddle_dialog.models.numpy_transformer import NumpyTransformerDecoder
 from paddle_dialog.text.vocabulary import Vocabulary
 
 LEAST = np.float32(1e-30)  # as in `layers.pointer_generator`
@@ -34,74 +35,54 @@ class NumpySeq2Seq:
         arrays: its weights by structured name.
     """
 
-    uses_arrays = True
-
     def __init__(self, config: ModelConfig, vocab_size: int, arrays: Mapping[str, np.ndarray]) -> None:
         weights = Weights(arrays)
         self._encoder, self._decoder = numpy_pair(config, weights)
-        tables = Embeddings(config, vocab_size, weights, "source_embedding", "output")
-        self._tables = tables
-        self._known_inputs = None  # of the decoder, where they are worth computing once for all tokens [V, K]
-        if not self._decoder.takes_embedded:
-            self._known_inputs = self._decoder.inputs(tables.target[:] * tables.factor)
-        self._output = tables.output
+        self._tables = Embeddings(config, vocab_size, weights, "source_embedding", "output")
         weights.check_all_taken()
 
     def encode(self, source: np.ndarray, lengths: np.ndarray) -> DecoderState:
         """Return the state before the first target token, for a source [B, S] of the given lengths [B]."""
-        outputs, final = self._encoder.read(self._embedded(source), lengths)  # [B, S, H]
+        outputs, final = self._encoder.read(self._tables.embed_source(source), lengths)  # [B, S, H]
         state: DecoderState = self._decoder.prepare(outputs, final, lengths)
         return state
 
-    def _embedded(self, source: np.ndarray) -> np.ndarray:
-        """Return the vectors of a source's ids [...]: [..., E]."""
-        embedded: np.ndarray = self._tables.source[source] * self._tables.factor
-        return embedded
-
-    def _inputs(self, tokens: np.ndarray) -> np.ndarray:
-        """Return the decoder's inputs for tokens [...]: [..., K]."""
-        if self._known_inputs is not None:
-            return self._known_inputs[tokens]
-        embedded: np.ndarray = self._tables.target[tokens] * self._tables.factor
-        return embedded
-
     def step(self, token: np.ndarray, state: DecoderState) -> tuple[np.ndarray, DecoderState]:
         """Return logits [N, V] after one more token [N], and the new state."""
-        hidden, _, state = self._decoder.step(self._inputs(token), state)  # [N, width]
-        return self._output(hidden), state
+        hidden, _, state = self._decoder.step(self._tables.embed_target(token), state)  # [N, width]
+        return self._tables.output(hidden), state
 
     def reorder(self, state: DecoderState, index: np.ndarray) -> DecoderState:
         """Return the state of the rows `index` [M]."""
         return state.reorder(index)[0]
 
-    def reorder_within(self, state: DecoderState, index: np.ndarray) -> DecoderState:
-        """Reorder rows that stay with their source."""
-        return state.reorder_within(index)
-
 
 class NumpyReadingSeq2Seq(NumpySeq2Seq):
-    """Offers `TextReader` too; its decoder must be a `NumpyTargetReader`."""
+    """Offers `TextReader` too, for the Transformer."""
 
     def text_states(
         self, source: np.ndarray, lengths: np.ndarray, texts: Sequence[Sequence[int]], inputs: np.ndarray
     ) -> list[np.ndarray]:
         """Read texts, those of one length whose sources have one length together; arguments as for `TextReader`."""
-        assert isinstance(self._decoder, NumpyTargetReader)
+        assert isinstance(self._decoder, NumpyTransformerDecoder)
         states = [np.empty((0, 0), dtype=np.float32)] * len(texts)
         sizes = np.array([len(text) + 1 for text in texts], dtype=np.int64)  # [M]
         for together in _alike(lengths[inputs], sizes):
             rows, owners = np.unique(inputs[together], return_inverse=True)
             size = lengths[rows[0]]
-            outputs, _ = self._encoder.read(self._embedded(source[rows, :size]), lengths[rows])  # [B, S, H]
+            embedded = self._tables.embed_source(source[rows, :size])
+            outputs, _ = self._encoder.read(embedded, lengths[rows])  # [B, S, H]
             tokens = np.array([[Vocabulary.bos_id, *texts[number]] for number in together])  # [M, T + 1]
-            hidden = self._decoder.read_targets(self._inputs(tokens), outputs, owners)  # [M, T + 1, D]
+            hidden = self._decoder.read_targets(
+                self._tables.embed_target(tokens), outputs, owners
+            )  # [M, T + 1, D]
             for number, state in zip(together.tolist(), hidden, strict=True):
                 states[number] = state
         return states
 
     def state_log_probs(self, states: Sequence[np.ndarray], texts: Sequence[Sequence[int]]) -> np.ndarray:
         """Return log p(text, end | input) [M] from the states of the texts."""
-        return log_probs_of_texts(self._output, states, texts)
+        return log_probs_of_texts(self._tables.output, states, texts)
 
 
 def _alike(lengths: np.ndarray, sizes: np.ndarray) -> Iterator[np.ndarray]:
@@ -225,8 +206,6 @@ class NumpyPointerSeq2Seq:
         temperature: divides the vocabulary's logits.
     """
 
-    uses_arrays = True
-
     def __init__(
         self,
         config: FamilyConfig,
@@ -280,10 +259,6 @@ class NumpyPointerSeq2Seq:
         begin = None if state.begin is None else state.begin[left]
         return NumpyPointerState(past, begin, state.copy_ids[left], state.same[left], state.extra)
 
-    def reorder_within(self, state: NumpyPointerState, index: np.ndarray) -> NumpyPointerState:
-        """Reorder rows that stay with their sources, which need not move."""
-        return state._replace(past=state.past.reorder_within(index))
-
     def attention_weights(self, source: Any, lengths: np.ndarray, target: np.ndarray) -> np.ndarray:
         """Return the attention [B, T, S] of each target position [B, T] over the source."""
         state, weights = self.encode(source, lengths), []
@@ -303,17 +278,15 @@ class NumpyPointerSeq2Seq:
     ) -> tuple[np.ndarray, np.ndarray, DecoderState]:
         """Append one more token [N] to every row; return as `NumpyDecoder.step`."""
         embedded = self._embed_target(token, state.begin, state.past.rows.inputs)  # [N, E]
-        return self._decoder.step(self._decoder.inputs(embedded), state.past)
+        return self._decoder.step(embedded, state.past)
 
     def _embed_source(self, source: np.ndarray) -> np.ndarray:
         """Embed sources [B, S] as [B, S, E]."""
-        embedded: np.ndarray = self._tables.source[self._known(source)] * self._tables.factor
-        return embedded
+        return self._tables.embed_source(self._known(source))
 
     def _embed_target(self, tokens: np.ndarray, begin: np.ndarray | None, inputs: np.ndarray) -> np.ndarray:
         """Embed tokens [N] as [N, E], those of the source `inputs` [N] with its `begin` [B, E] as begin token."""
-        embedded: np.ndarray = self._tables.target[self._known(tokens)] * self._tables.factor
-        return self._replace_begin(embedded, tokens, begin, inputs)
+        return self._replace_begin(self._tables.embed_target(self._known(tokens)), tokens, begin, inputs)
 
     def _replace_begin(
         self, embedded: np.ndarray, tokens: np.ndarray, begin: np.ndarray | None, inputs: np.ndarray

@@ -30,15 +30,7 @@ class NumpyEncoderLayer(NumpyTransformerLayer):
 
     def __call__(self, x: np.ndarray, mask: np.ndarray) -> np.ndarray:
         """Map [B, S, D] to [B, S, D]; `mask` is additive [B, 1, 1, S]."""
-
-        def self_attention(y: np.ndarray) -> np.ndarray:
-            fused = self._query_key_value(y)  # [B, S, 3D]
-            width = y.shape[-1]
-            query, key, value = (fused[..., part * width : (part + 1) * width] for part in range(3))
-            return self._output(attend(query, key, value, mask, self._heads)[0])  # [B, S, D]
-
-        x = self._residual(x, self._self_norm, self_attention)
-        return self._residual(x, self._feed_forward_norm, self._feed_forward)
+        return self._feed_forward(self._attend_to_itself(x, mask)[0])
 
 
 class NumpyDecoderLayer(NumpyTransformerLayer):
@@ -88,29 +80,22 @@ class NumpyDecoderLayer(NumpyTransformerLayer):
             The output, and the weights [B, heads, R, S] of the attention over the source.
         """
         part, length = self._part, cache.length
-        weights: np.ndarray
-
-        def self_attention(y: np.ndarray) -> np.ndarray:
-            fused = self._query_key_value(y).reshape(len(y), 3, -1)  # [N, 3, D]
-            cache.past[:, length - 1, part : part + 2] = fused[:, 1:]
-            key, value = (cache.past[:, :length, part + k] for k in range(2))  # [N, T, D] each
-            return self._output(attend(fused[:, :1], key, value, None, self._heads)[0][:, 0])
-
-        def cross_attention(y: np.ndarray) -> np.ndarray:
-            nonlocal weights
-            key, value = (cache.memory[:, :, part + k] for k in range(2))  # [B, P, D] each
-            if key.shape[1] > cache.mask.shape[-1]:
-                scores = np.matmul(cache.rows.scatter(y), key.swapaxes(1, 2))  # [B, R, heads * S]
-                weights = scores.reshape(*scores.shape[:2], self._heads, -1)  # [B, R, heads, S]
-                weights = softmax(np.add(weights, cache.mask, out=weights)).swapaxes(1, 2)
-                return cache.rows.gather(np.matmul(scores, value))  # [N, D]
+        fused = self._query_key_value(self._self_norm(x)).reshape(len(x), 3, -1)  # [N, 3, D]
+        cache.past[:, length - 1, part : part + 2] = fused[:, 1:]
+        key, value = (cache.past[:, :length, part + k] for k in range(2))  # [N, T, D] each
+        x = x + self._output(attend(fused[:, :1], key, value, None, self._heads)[0][:, 0])
+        y = self._cross_norm(x)
+        key, value = (cache.memory[:, :, part + k] for k in range(2))  # [B, P, D] each
+        if key.shape[1] > cache.mask.shape[-1]:
+            scores = np.matmul(cache.rows.scatter(y), key.swapaxes(1, 2))  # [B, R, heads * S]
+            weights = scores.reshape(*scores.shape[:2], self._heads, -1)  # [B, R, heads, S]
+            weights = softmax(np.add(weights, cache.mask, out=weights)).swapaxes(1, 2)
+            x += cache.rows.gather(np.matmul(scores, value))  # [N, D]
+        else:
             query = cache.rows.scatter(self._query(y))  # [B, R, D]
             context, weights = attend(query, key, value, cache.mask, self._heads)  # [B, R, D]
-            return self._cross_output(cache.rows.gather(context))
-
-        x = self._residual(x, self._self_norm, self_attention)
-        x = self._residual(x, self._cross_norm, cross_attention)
-        return self._residual(x, self._feed_forward_norm, self._feed_forward), weights
+            x += self._cross_output(cache.rows.gather(context))
+        return self._feed_forward(x), weights
 
     def read_targets(
         self, x: np.ndarray, source: np.ndarray, owners: np.ndarray | None, mask: np.ndarray
@@ -123,39 +108,24 @@ class NumpyDecoderLayer(NumpyTransformerLayer):
             mask: additive [T, T].
         """
         width = self._width
-
-        def self_attention(y: np.ndarray) -> np.ndarray:
-            fused = self._query_key_value(y)  # [M, T, 3D]
-            query, key, value = (fused[..., part * width : (part + 1) * width] for part in range(3))
-            return self._output(attend(query, key, value, mask, self._heads)[0])
-
-        def cross_attention(y: np.ndarray) -> np.ndarray:
-            fused = self._key_value(source)  # [B, S, 2D]
-            fused = fused if owners is None else fused[owners]  # [M, S, 2D], or [1, S, 2D]
-            query = self._query(y).reshape(len(fused), -1, width)  # [M, T, D], or [1, M * T, D]
-            context, _ = attend(query, fused[..., :width], fused[..., width:], None, self._heads)
-            return self._cross_output(context.reshape(x.shape))
-
-        x = self._residual(x, self._self_norm, self_attention)
-        x = self._residual(x, self._cross_norm, cross_attention)
-        return self._residual(x, self._feed_forward_norm, self._feed_forward)
-
-
-def _check_form(config: TransformerConfig) -> None:
-    """Check that this is the form of the family that is written here; else raise `UnsupportedModelError`."""
-    known_choice("model.feed_forward", config.feed_forward, "ll")
-    known_choice("model.project_embeddings", config.project_embeddings, False)
-    for key in ("key_size", "value_size"):
-        known_choice(f"model.{key}", getattr(config, key), None, config.width)
+        x, _ = self._attend_to_itself(x, mask)
+        fused = self._key_value(source)  # [B, S, 2D]
+        fused = fused if owners is None else fused[owners]  # [M, S, 2D], or [1, S, 2D]
+        query = self._query(self._cross_norm(x)).reshape(len(fused), -1, width)  # [M, T, D], or [1, M * T, D]
+        context, _ = attend(query, fused[..., :width], fused[..., width:], None, self._heads)
+        return self._feed_forward(x + self._cross_output(context.reshape(x.shape)))
 
 
 class NumpyTransformerEncoder:
-    """The numbers of `TransformerEncoder`."""
+    """The numbers of `TransformerEncoder`, of the form of the family that is written here."""
 
     def __init__(self, config: TransformerConfig, weights: Weights) -> None:
-        _check_form(config)
+        known_choice("model.feed_forward", config.feed_forward, "ll")
+        known_choice("model.project_embeddings", config.project_embeddings, False)
+        for key in ("key_size", "value_size"):
+            known_choice(f"model.{key}", getattr(config, key), None, config.width)
         self.output_size = config.width
-        self._positions = sinusoids(max_length=config.max_positions, width=config.width)
+        self.positions = sinusoids(max_length=config.max_positions, width=config.width)  # [positions, D]
         self._layers = [
             NumpyEncoderLayer(config, weights, f"encoder.stack.layers.{n}")
             for n in range(config.encoder_layers)
@@ -165,7 +135,7 @@ class NumpyTransformerEncoder:
     def read(self, embedded: np.ndarray, lengths: np.ndarray) -> tuple[np.ndarray, None]:
         """Read embedded sources; the decoder needs the outputs alone."""
         length = embedded.shape[1]
-        x = embedded + self._positions[:length]  # [B, S, D]
+        x = embedded + self.positions[:length]  # [B, S, D]
         mask = padding_mask(lengths, length)[:, None, None]  # [B, 1, 1, S]
         for layer in self._layers:
             x = layer(x, mask)  # [B, S, D]
@@ -175,10 +145,9 @@ class NumpyTransformerEncoder:
 class NumpyTransformerDecoder(NumpyDecoder):
     """The numbers of `TransformerDecoder`."""
 
-    def __init__(self, config: TransformerConfig, weights: Weights) -> None:
-        _check_form(config)
+    def __init__(self, config: TransformerConfig, weights: Weights, encoder: NumpyTransformerEncoder) -> None:
         width = config.width
-        self._positions = sinusoids(max_length=config.max_positions, width=config.width)
+        self._positions = encoder.positions
         self._layers = [
             NumpyDecoderLayer(config, weights, f"decoder.stack.layers.{n}", 2 * n)
             for n in range(config.decoder_layers)
@@ -198,11 +167,11 @@ class NumpyTransformerDecoder(NumpyDecoder):
         return AttentionCache.of(memory, lengths, *sources, size=length)  # memory is [B, P, 2L, D]
 
     def step(
-        self, inputs: np.ndarray, state: AttentionCache
+        self, embedded: np.ndarray, state: AttentionCache
     ) -> tuple[np.ndarray, np.ndarray, AttentionCache]:
         """Decode one more position of every row; the attention is the last layer's."""
         place, cache = state.length, state.with_one_more()
-        x = inputs + self._positions[place]  # [N, D]
+        x = embedded + self._positions[place]  # [N, D]
         for aligned in cache.sources:
             if place < aligned.shape[1]:
                 x += aligned[cache.rows.inputs, place]
@@ -210,11 +179,20 @@ class NumpyTransformerDecoder(NumpyDecoder):
             x, weights = layer(x, cache)  # [N, D], [B, heads, R, S]
         return self._norm(x), weights.mean(axis=1), cache
 
-    def read_targets(self, inputs: np.ndarray, source: np.ndarray, owners: np.ndarray) -> np.ndarray:
-        """Decode all positions of whole targets; arguments as for `NumpyTargetReader`."""
-        length, count = inputs.shape[1], len(source)
+    def read_targets(self, embedded: np.ndarray, source: np.ndarray, owners: np.ndarray) -> np.ndarray:
+        """Decode all positions of whole targets at once, which costs less than one after the other.
+
+        Args:
+            embedded: the tokens of M targets, the begin token first, without padding [M, T, D].
+            source: outputs of the encoder for B sources, without padding [B, S, D].
+            owners: the source of each target [M].
+
+        Returns:
+            Hidden [M, T, D].
+        """
+        length, count = embedded.shape[1], len(source)
         apart = None if count == 1 or np.array_equal(owners, np.arange(count)) else owners
-        x = inputs + self._positions[:length]  # [M, T, D]
+        x = embedded + self._positions[:length]  # [M, T, D]
         if self._aligned is not None:
             aligned = self._aligned(source[:, :length])  # [B, at most T, D]
             x[:, : source.shape[1]] += aligned if apart is None else aligned[apart]

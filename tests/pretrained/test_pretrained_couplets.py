@@ -63,15 +63,9 @@ def first_logits(network, ids=PROMPT) -> np.ndarray:
 def test_logits_and_greedy_tokens_are_those_of_transformers(shape, tmp_path):
     import paddle
 
-    from paddle_dialog.models.pretrained import PretrainedSeq2Seq
-    from paddle_dialog.models.pretrained_base import character_vocabulary
-    from paddle_dialog.tasks.couplet.direction import prompt
-
-    config = PretrainedConfig(str(write_checkpoint(tmp_path / shape, shape, ["山水春秋"] * 9, size=330)))
-    before = sorted((tmp_path / shape).iterdir())
-    vocabulary = character_vocabulary(config)
-    network = PretrainedSeq2Seq(config, len(vocabulary), vocabulary, prompt)
-    network.eval()
+    base = write_checkpoint(tmp_path / shape, shape, ["山水春秋"] * 9, size=330)
+    before = sorted(base.iterdir())
+    network = _fresh(base)
     logits, greedy = TRANSFORMERS[shape]
     np.testing.assert_allclose(first_logits(network)[:8], logits, atol=2e-5)
 
@@ -85,7 +79,7 @@ def test_logits_and_greedy_tokens_are_those_of_transformers(shape, tmp_path):
             token = int(network.all_logits(hidden)[0, -1].argmax())
             found.append(token)
     assert found == greedy
-    assert sorted((tmp_path / shape).iterdir()) == before  # the library leaves nothing there
+    assert sorted(base.iterdir()) == before  # the library leaves nothing there
 
 
 @pytest.mark.parametrize("name", ["whole", "lora"])
@@ -107,7 +101,7 @@ def test_learns_32_couplets_and_answers_under_rules(name, request, couplets):
 
 
 @pytest.mark.parametrize("shape", ["llama", "ernie"])
-def test_merged_words_are_no_characters(shape, folder):
+def test_merged_words_are_no_characters(shape, folder, couplets):
     """Both tokenizers make one token of 春风; lines are read and written in the tokens of 春 and 风."""
     from transformers import AutoTokenizer
 
@@ -116,13 +110,9 @@ def test_merged_words_are_no_characters(shape, folder):
     for word in MERGED:
         assert len(tokenizer.encode(word, add_special_tokens=False)) == 1
         assert word not in known
-    hanzi = set("".join(first + second for first, second in _pairs(folder)))
+    hanzi = set("".join(first + second for first, second in couplets))
     assert hanzi <= known.keys()
     assert [tokenizer.decode([index]) for index in known.values()] == list(known)
-
-
-def _pairs(folder: Path) -> list[list[str]]:
-    return [line.split("\t") for line in (folder / "train.tsv").read_text(encoding="utf-8").splitlines()]
 
 
 def test_beam_search_finds_what_brute_force_finds(whole):
@@ -236,7 +226,9 @@ def _fresh(base: Path):
 
     config = PretrainedConfig(str(base))
     vocabulary = character_vocabulary(config)
-    return PretrainedSeq2Seq(config, len(vocabulary), vocabulary, prompt)
+    network = PretrainedSeq2Seq(config, len(vocabulary), vocabulary, prompt)
+    network.eval()
+    return network
 
 
 def test_a_bundle_of_lora_is_small_and_knows_its_base(lora, couplets, tmp_path):
