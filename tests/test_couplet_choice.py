@@ -92,16 +92,6 @@ def test_a_third_of_seven_characters_is_three_and_repetitions_count_for_all_thei
     assert all(c.text[0] == c.text[2] == c.text[5] for c in found)
 
 
-@settings(deadline=None, max_examples=20)
-@given(firsts=st.lists(FIRST_LINES, min_size=2, max_size=5), seed=st.integers(0, 9))
-def test_a_batch_is_answered_as_each_line_alone(firsts, seed):
-    predictor = toy("春山雨水月风花江，", seed, {"tone_weight": 0.5}, choice={"distance": 1 / 3})
-    together = predictor.predict(firsts, n_best=4)
-    for first, candidates in zip(firsts, together, strict=True):
-        (alone,) = predictor.predict([first], n_best=4)
-        assert [c.text for c in alone] == [c.text for c in candidates]
-
-
 @settings(deadline=None, max_examples=60)
 @given(line=st.text("春雨水，", min_size=1, max_size=6).filter(lambda text: text.strip("，")))
 def test_free_positions_count_every_hanzi_once(line):

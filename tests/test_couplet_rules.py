@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from paddle_dialog.decoding.interface import Hypothesis
 from paddle_dialog.tasks.couplet.config import RulesConfig
-from paddle_dialog.tasks.couplet.direction import TO_SECOND
+from paddle_dialog.tasks.couplet.direction import TO_FIRST, TO_SECOND
 from paddle_dialog.tasks.couplet.form import form_report
 from paddle_dialog.tasks.couplet.line_plan import CharacterTable, Planner
 from paddle_dialog.tasks.couplet.rules import Rules, broken_rules, describe
@@ -37,19 +37,24 @@ def test_a_run_shows_greedy_answers_whatever_its_engine():
     assert toy(ROOMY, rules={"enabled": False}, engine="reference").greedy(sources) == fast.greedy(sources)
 
 
-@settings(deadline=None, max_examples=60)
-@given(first=FIRST_LINES, seed=st.integers(0, 50), strategy=st.sampled_from(STRATEGIES))
-def test_every_candidate_of_every_strategy_keeps_every_rule(first, seed, strategy):
-    predictor = toy(ROOMY, seed, {"tone_weight": 1.0}, **strategy)
-    (candidates,) = predictor.predict([first])
-    assert candidates
+@settings(deadline=None, max_examples=100)
+@given(
+    line=FIRST_LINES,
+    seed=st.integers(0, 50),
+    strategy=st.sampled_from([*STRATEGIES, {"n_best": 3, "choice": {"distance": 0.5}}]),
+    direction=st.sampled_from([TO_SECOND, TO_FIRST]),
+)
+def test_every_candidate_of_every_strategy_keeps_every_rule(line, seed, strategy, direction):
+    predictor = toy(ROOMY, seed, {"tone_weight": 1.0}, marks=True, **strategy)
+    (candidates,) = predictor.predict([line], direction=direction)
+    assert len(candidates) == strategy.get("n_best", 1)
     for candidate in candidates:
-        form = form_report(first, candidate.text)
+        form = form_report(*direction.pair(line, candidate.text))
         assert form.length_equal and form.punctuation_aligned and form.repeats_mirrored
         assert not form.shares_character
-        assert TO_SECOND.wanted_final_tone(first) in tones([c for c in candidate.text if is_hanzi(c)][-1])
+        assert direction.wanted_final_tone(line) in tones([c for c in candidate.text if is_hanzi(c)][-1])
         assert [(p, c) for p, c in enumerate(candidate.text) if c in "，。"] == [
-            (p, c) for p, c in enumerate(first) if c in "，。"
+            (p, c) for p, c in enumerate(line) if c in "，。"
         ]
         assert (candidate.form, candidate.relaxed) == (form, [])
 
@@ -92,10 +97,14 @@ def test_a_wide_beam_finds_the_best_of_all_texts_that_keep_the_rules(data):
         )
 
 
-@settings(deadline=None, max_examples=30)
-@given(firsts=st.lists(FIRST_LINES, min_size=2, max_size=5), strategy=st.sampled_from(STRATEGIES))
-def test_a_batch_is_answered_as_each_line_alone(firsts, strategy):
-    predictor = toy("春山雨水月风花，", 3, {"tone_weight": 0.5}, **strategy)
+@settings(deadline=None, max_examples=40)
+@given(
+    firsts=st.lists(FIRST_LINES, min_size=2, max_size=5),
+    strategy=st.sampled_from([*STRATEGIES, {"n_best": 4, "choice": {"distance": 1 / 3}}]),
+    seed=st.integers(0, 9),
+)
+def test_a_batch_is_answered_as_each_line_alone(firsts, strategy, seed):
+    predictor = toy("春山雨水月风花江，", seed, {"tone_weight": 0.5}, **strategy)
     together = predictor.predict(firsts)
     for first, candidates in zip(firsts, together, strict=True):
         (alone,) = predictor.predict([first])

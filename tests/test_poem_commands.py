@@ -11,6 +11,7 @@ from page_browser import opened, serving
 from poem_toys import toy
 from serving_toys import loader, make_app, running
 
+import paddle_dialog
 from paddle_dialog.decoding.paddle_steps import PrefixModel
 from paddle_dialog.decoding.scoring import text_log_probs
 from paddle_dialog.errors import UserError
@@ -192,7 +193,7 @@ def test_an_acrostic_has_its_characters_and_needs_as_many_as_lines():
 
 
 def test_what_a_title_can_and_cannot_be():
-    predictor = toy()
+    predictor = toy({"title_weight": 0.0})
     for text in ("hello", "123", "!?"):
         with pytest.raises(UserError, match="has no hanzi, and this model writes Chinese verse"):
             predictor.predict([text], form="七绝", texts_are="title")
@@ -208,6 +209,18 @@ def test_what_a_title_can_and_cannot_be():
         predictor.predict(["秋", None])
     with pytest.raises(UserError, match="n_best is 25, and 24 poems are drawn"):
         predictor.predict(["秋"], 25)
+
+
+KNOWN = "秋江晚眺 送友人 咏竹 江雪 桂花 燕子 七夕 登山 夜雨 早行"
+UNKNOWN = "股份公司 蓝牙音箱 区块链 洗衣机 高速公路 出租车 橡皮擦 身份证 奥数班 垃圾分类"
+
+
+def test_a_title_that_verse_does_not_know_is_told():
+    predictor = paddle_dialog.load("poem")
+    records = list(predictor.predict_records([*KNOWN.split(), *UNKNOWN.split()]))
+    told = [record["begin"] for record in records if record.get("written_to", "") is None]
+    assert not set(told) & set(KNOWN.split()) and len(told) >= 9  # 身份证 may get a poem of 身
+    assert all((predictor.note_of(record) is None) == (record["begin"] not in told) for record in records)
 
 
 def test_any_form_has_four_lines_and_no_character_three_times():

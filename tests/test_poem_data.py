@@ -53,9 +53,9 @@ def test_a_file_of_poems_or_of_text_is_read(tmp_path):
 def test_form_and_title_stand_before_the_begin_token_and_are_not_learned():
     poem = EncodedPoem(POEM, VOCABULARY)
     assert list(texts_of(poem.stream())) == [("<bos>" + POEM.body, 0, POEM.body + "<eos>")]
-    assert list(texts_of(poem.stream(True, True))) == [
-        ("<五绝>登鹳雀楼<bos>" + POEM.body, -5, POEM.body + "<eos>")
-    ]
+    titled = [("<五绝>登鹳雀楼<bos>" + POEM.body, -5, POEM.body + "<eos>")]
+    assert list(texts_of(poem.stream(True, True))) == titled
+    assert list(texts_of(single_rows([POEM], VOCABULARY, 256, titled=True)[0])) == titled
 
 
 def test_an_epoch_has_each_poem_once_in_an_order_of_its_own():
@@ -103,11 +103,3 @@ def test_poems_that_are_too_long_are_skipped():
 def test_a_text_of_one_character_is_told():
     with pytest.raises(UserError, match="has a single character; give more text"):
         Windows(lambda epoch: stream_text(np.arange(10, 11)), 5)
-
-
-def test_a_titled_poem_is_read_after_its_form():
-    body = "白日依山尽，黄河入海流。欲穷千里目，更上一层楼。"
-    vocabulary = Vocabulary([*SPECIAL_TOKENS, *FORM_TOKENS.values(), *sorted(set("登" + body))])
-    row = single_rows([Poem("登", body)], vocabulary, 256, titled=True)[0]
-    wanted = [vocabulary.id(FORM_TOKENS["五绝"]), vocabulary.id("登"), Vocabulary.bos_id]
-    assert row[:3, 0].tolist() == wanted

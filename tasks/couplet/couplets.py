@@ -5,7 +5,6 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from paddle_dialog.data.files import read_lines
 from paddle_dialog.errors import UserError
@@ -79,9 +78,19 @@ def _read_paddlenlp(split: str) -> list[Couplet]:
     """Read one split of the corpus that PaddleNLP downloads, once, into `$PPNLP_HOME/datasets`."""
     from tarfile import TarError
 
+    if split not in _SPLITS:
+        raise UserError(f"paddlenlp:{split}: no such split; it must be one of {', '.join(_SPLITS)}")
+    try:
+        from paddlenlp.datasets import load_dataset
+    except Exception as error:  # its long import chain fails in more ways than ImportError
+        raise UserError(
+            f"paddlenlp:{split}: PaddleNLP cannot be imported ({_line(error)}); install the "
+            "extra train on Python 3.10 to 3.12, or give a TSV file of 上联<TAB>下联 instead"
+        ) from error
     couplets, odd = [], 0
     try:
-        for example in _load_paddlenlp(split):
+        # Lazy; otherwise all pairs would be held as dictionaries first.
+        for example in load_dataset("couplet", splits=split, lazy=True):
             lines = (example[name].replace(_SEPARATOR, "") for name in ("first", "second"))
             try:
                 couplets.append(_couplet(*lines))
@@ -96,20 +105,6 @@ def _read_paddlenlp(split: str) -> list[Couplet]:
     if odd:
         _LOG.warning("paddlenlp:%s: %d pairs left out, as a line of theirs has no hanzi", split, odd)
     return couplets
-
-
-def _load_paddlenlp(split: str) -> Any:
-    if split not in _SPLITS:
-        raise UserError(f"paddlenlp:{split}: no such split; it must be one of {', '.join(_SPLITS)}")
-    try:
-        from paddlenlp.datasets import load_dataset
-    except Exception as error:  # its long import chain fails in more ways than ImportError
-        raise UserError(
-            f"paddlenlp:{split}: PaddleNLP cannot be imported ({_line(error)}); install the "
-            "extra train on Python 3.10 to 3.12, or give a TSV file of 上联<TAB>下联 instead"
-        ) from error
-    # Lazy; otherwise all pairs would be held as dictionaries first.
-    return load_dataset("couplet", splits=split, lazy=True)
 
 
 def _line(error: Exception) -> str:

@@ -91,88 +91,63 @@ class Planner:
     """Makes the plans of the lines that are answered under the same rules."""
 
     def __init__(self, table: CharacterTable, rules: Rules, direction: Direction = TO_SECOND) -> None:
-        self.table, self.rules, self.direction = table, rules, direction
+        self._table, self._rules, self._direction = table, rules, direction
+        self._active, weight = rules.active, np.float32(rules.tone_weight)
+        never = table.special | table.punctuation if "copy_punctuation" in self._active else table.special
+        self._never = np.where(never, np.float32(np.inf), np.float32(0.0))  # [V]
+        # Tone → the weight on every token without a reading of it, [V].
+        self._unlike = {Tone.LEVEL: ~table.level * weight, Tone.OBLIQUE: ~table.oblique * weight}
 
     def plan(self, line: str, locked: Mapping[int, str]) -> LinePlan:
         """Plan one line."""
-        active = self.rules.active
+        active = self._active
         forced = dict(punctuation(line)) if "copy_punctuation" in active else {}
         forced.update(locked)
         origins = list(range(len(line)))
         if "mirror_repeats" in active:
             _mirror(line, locked, forced, origins)
         exact, copied = "same_length" in active, "copy_punctuation" in active
-        ends_open = "final_tone" in active and not (exact and copied)
         final = _final_place(len(line), forced) if exact else None
-        penalties = _Penalties(self, line, forced)
         members: dict[int, list[int]] = {}
         for place, origin in enumerate(origins):
             if place not in forced:
                 members.setdefault(origin, []).append(place)
         last = max([0, *forced, *(place for place, origin in enumerate(origins) if place != origin)])
+        common = self._common_penalty(line, forced)
+        ends_open = "final_tone" in active and not (exact and copied)
         return LinePlan(
             forced=forced,
             origins=origins,
-            penalties={origin: penalties.of(places, final) for origin, places in members.items()},
-            beyond=penalties.of([], None),
+            penalties={
+                origin: self._penalty(common, line, places, final) for origin, places in members.items()
+            },
+            beyond=common,
             minimum=len(line) if exact else last + 1,
             exact=exact,
             distinct="mirror_repeats" in active,
-            ending=self.direction.wanted_final_tone(line) if ends_open else None,
+            ending=self._direction.wanted_final_tone(line) if ends_open else None,
         )
 
-    @cached_property
-    def unlike(self) -> dict[Tone, np.ndarray]:
-        """Tone → the weight on every token without a reading of it, float32 [V]."""
-        weight = np.float32(self.rules.tone_weight)
-        return {Tone.LEVEL: ~self.table.level * weight, Tone.OBLIQUE: ~self.table.oblique * weight}
-
-
-class _Penalties:
-    """The penalties of one line; positions under the same rules share them."""
-
-    def __init__(self, planner: Planner, line: str, forced: Mapping[int, str]) -> None:
-        self._planner, self._line = planner, line
-        self._active = active = planner.rules.active
-        table = planner.table
-        self._never = table.special | table.punctuation if "copy_punctuation" in active else table.special
-        excluded = {char for char in line if "no_shared_character" in active and is_hanzi(char)}
-        if "mirror_repeats" in active:
+    def _common_penalty(self, line: str, forced: Mapping[int, str]) -> np.ndarray:
+        """Return the penalty that holds at every position of the answer, [V]."""
+        excluded = {char for char in line if "no_shared_character" in self._active and is_hanzi(char)}
+        if "mirror_repeats" in self._active:
             excluded |= {char for char in forced.values() if is_hanzi(char)}
-        self._excluded = [index for index in table.vocabulary.encode(excluded) if index]
-        self._known: dict[object, np.ndarray] = {}
+        penalty = self._never.copy()
+        penalty[[index for index in self._table.vocabulary.encode(excluded) if index]] = np.inf
+        return penalty
 
-    def of(self, places: Sequence[int], final: int | None) -> np.ndarray:
+    def _penalty(self, common: np.ndarray, line: str, places: Sequence[int], final: int | None) -> np.ndarray:
         """Return the sum for positions that hold the same character, inf where one of them forbids it, [V]."""
-        hanzi_only = "mirror_repeats" in self._active and any(is_hanzi(self._line[place]) for place in places)
-        wanted = tuple(sorted(self._wanted(places), key=lambda tone: tone.value))
-        ends = final in places
-        key = hanzi_only, wanted, ends
-        if key not in self._known:
-            self._known[key] = self._computed(hanzi_only, wanted, ends)
-        return self._known[key]
-
-    def _wanted(self, places: Sequence[int]) -> Iterator[Tone]:
-        """Iterate over the opposite tones of the places with only one tone."""
-        if not self._planner.rules.tone_weight:
-            return
+        table, penalty = self._table, common.copy()
         for place in places:
-            level, oblique = can_be_level(self._line[place]), can_be_oblique(self._line[place])
+            level, oblique = can_be_level(line[place]), can_be_oblique(line[place])
             if level != oblique:
-                yield Tone.OBLIQUE if level else Tone.LEVEL
-
-    def _computed(self, hanzi_only: bool, wanted: Sequence[Tone], ends: bool) -> np.ndarray:
-        table = self._planner.table
-        penalty = np.zeros(len(table.vocabulary), dtype=np.float32)  # [V]
-        for tone in wanted:
-            penalty += self._planner.unlike[tone]
-        penalty[self._never] = np.inf
-        penalty[self._excluded] = np.inf
-        if hanzi_only:
+                penalty += self._unlike[Tone.OBLIQUE if level else Tone.LEVEL]
+        if "mirror_repeats" in self._active and any(is_hanzi(line[place]) for place in places):
             penalty[~table.hanzi] = np.inf
-        if ends and "final_tone" in self._active:
-            level = self._planner.direction.wanted_final_tone(self._line) is Tone.LEVEL
-            fits = table.level if level else table.oblique
+        if final in places and "final_tone" in self._active:
+            fits = table.level if self._direction.wanted_final_tone(line) is Tone.LEVEL else table.oblique
             # Where punctuation is free, a mark may follow the last hanzi here.
             penalty[~(fits if "copy_punctuation" in self._active else fits | table.punctuation)] = np.inf
         return penalty

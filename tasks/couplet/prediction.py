@@ -154,7 +154,23 @@ class CoupletPredictor(GenerationPredictor):
     ) -> GivenLine:
         """Return a line as `answer` takes it; the arguments, and the errors, are those of `predict`."""
         direction.check_known(self.vocabulary)
-        text = self._checked(line, direction)
+        text, limit, name = read_as_simplified(normalise_line(line)), self.longest_line, direction.given
+        if not text:
+            raise UserError(f"the {name} is empty; give a line of Chinese characters, e.g. 晚风摇树树还挺")
+        if not any(is_hanzi(character) for character in text):
+            raise UserError(
+                f"'{line[:40]}' has no Chinese character; give a {name} such as 晚风摇树树还挺",
+                "line_not_chinese",
+                text=line[:40],
+            )
+        if len(text) > limit:
+            raise UserError(
+                f"the {name} '{text[:20]}…' has {len(text)} characters, and this model reads up to {limit}; "
+                "shorten it (data.max_length and decoding.max_length of the config set the limit)",
+                "line_long",
+                length=len(text),
+                limit=limit,
+            )
         return GivenLine(text, self._locks(text, lock, template, direction))
 
     def answer(
@@ -233,26 +249,6 @@ class CoupletPredictor(GenerationPredictor):
         ordered = f", {rerank.candidates} candidates ordered by reverse {rerank.reverse:g} too"
         rules = describe(self.config.rules)
         return f"{self.search_summary()}{beam}, {rules}{ordered if rerank.reverse else ''}"
-
-    def _checked(self, text: str, direction: Direction) -> str:
-        line, limit, name = read_as_simplified(normalise_line(text)), self.longest_line, direction.given
-        if not line:
-            raise UserError(f"the {name} is empty; give a line of Chinese characters, e.g. 晚风摇树树还挺")
-        if not any(is_hanzi(character) for character in line):
-            raise UserError(
-                f"'{text[:40]}' has no Chinese character; give a {name} such as 晚风摇树树还挺",
-                "line_not_chinese",
-                text=text[:40],
-            )
-        if len(line) > limit:
-            raise UserError(
-                f"the {name} '{line[:20]}…' has {len(line)} characters, and this model reads up to {limit}; "
-                "shorten it (data.max_length and decoding.max_length of the config set the limit)",
-                "line_long",
-                length=len(line),
-                limit=limit,
-            )
-        return line
 
     def _locks(
         self, line: str, lock: Mapping[int, str] | None, template: str | None, direction: Direction

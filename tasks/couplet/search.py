@@ -99,22 +99,6 @@ class ReverseModel:
         return sources, targets
 
 
-def rerank(
-    lines: Sequence[str],
-    candidates: Sequence[list[Candidate]],
-    reverse: ReverseModel,
-    weight: float,
-    direction: Direction,
-) -> list[list[Candidate]]:
-    """Return the candidates of each line, best first; equal sums stay in the order of the search."""
-    scores = reverse.scores(lines, [[text for text, _ in own] for own in candidates], direction)
-    ordered = []
-    for own, back in zip(candidates, scores, strict=True):
-        sums = np.array([hypothesis.score for _, hypothesis in own]) + weight * back
-        ordered.append([own[place] for place in np.argsort(-sums, kind="stable")])
-    return ordered
-
-
 def _per_token(totals: np.ndarray, targets: Sequence[Sequence[int]]) -> np.ndarray:
     return totals / [len(target) + 1 for target in targets]
 
@@ -166,16 +150,6 @@ def choose(result: BeamResult, wanted: int, distance: float) -> list[Candidate]:
         best = int(pool[np.argmax(scores[pool] - LIKENESS * common[pool] / max(free, 1))])
     others = sorted(taken[1:], key=lambda place: -candidates[place][1].rank_score)
     return [candidates[place] for place in (first, *others)]
-
-
-def without_penalty(
-    candidates: Sequence[Candidate], plan: LinePlan, divisor: Callable[[int], float]
-) -> list[Candidate]:
-    """Return candidates of the second beam with the rank they have without `DiverseBeamPenalty`."""
-    return [
-        (text, replace(h, rank_score=(h.log_prob - plan.penalty(h.tokens)) / divisor(len(h.tokens) + 1)))
-        for text, h in candidates
-    ]
 
 
 def free_positions(plan: LinePlan) -> np.ndarray:
@@ -299,9 +273,15 @@ class LineSearch:
     def _ordered(
         self, lines: Sequence[str], candidates: Sequence[list[Candidate]], direction: Direction
     ) -> list[list[Candidate]]:
+        """Return the candidates of each line, best first; equal sums stay in the order of the search."""
         if self._reverse is None:
             return list(candidates)
-        return rerank(lines, candidates, self._reverse, self._config.rerank.reverse, direction)
+        scores = self._reverse.scores(lines, [[text for text, _ in own] for own in candidates], direction)
+        ordered = []
+        for own, back in zip(candidates, scores, strict=True):
+            sums = np.array([h.score for _, h in own]) + self._config.rerank.reverse * back
+            ordered.append([own[place] for place in np.argsort(-sums, kind="stable")])
+        return ordered
 
     def _by_reference(self, sources: Sequence[np.ndarray], options: SearchOptions) -> list[list[Candidate]]:
         """Search with the reference engine, which knows no rules."""
@@ -363,7 +343,13 @@ class LineSearch:
         if not request.differ:
             return [BeamResult(own, plan) for own, plan in zip(texts, plans, strict=True)]
         divisor = length_divisor(options.length_penalty, options.alpha)
+
+        def without_diversity(hypothesis: Hypothesis, plan: LinePlan) -> Hypothesis:
+            """Return it with the rank that it has without `DiverseBeamPenalty`."""
+            rank = hypothesis.log_prob - plan.penalty(hypothesis.tokens)
+            return replace(hypothesis, rank_score=rank / divisor(len(hypothesis.tokens) + 1))
+
         return [
-            BeamResult(own, plan, without_penalty(diverse, plan, divisor))
+            BeamResult(own, plan, [(text, without_diversity(h, plan)) for text, h in diverse])
             for own, diverse, plan in zip(texts[::2], texts[1::2], plans, strict=True)
         ]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -32,24 +31,24 @@ def evaluate(predictor: PoemPredictor, source: str, predictions: Path | None) ->
         The metrics by name, those of `likelihood_metrics` among them; `form` holds the rates of the poems drawn.
     """
     read = read_texts(source, predictor.config.data.running_text)
-    formed = not isinstance(read, str) and predictor.knows_forms
+    titles = list[str]()
+    if not isinstance(read, str) and predictor.knows_forms:
+        poems = limit_length(read, predictor.config.data.max_length)[0]
+        titles = [poem.title for poem in poems[:SAMPLES]]
     if predictions is not None:
-        if not formed:
+        if not titles:
             raise UserError(
                 "--predictions: only poems, by weights that know their forms, are written for each title"
             )
         check_writable(predictions)
     result = likelihood_metrics(predictor, source)
-    if not isinstance(read, str) and formed:
-        poems = limit_length(read, predictor.config.data.max_length)[0]
-        drawn = draw_poems(predictor, [poem.title for poem in poems[:SAMPLES]])
+    if titles:
+        answers = [predictor.predict(titles, 1, form=form, texts_are="title") for form in FORMS]
+        drawn = [best.as_dict() for found in answers for (best,) in found]
         if predictions is not None:
             write_records(predictions, drawn)
-        if drawn:
-            kept = [record["form"] for record in drawn]
-            result["form"] = {
-                rule: float(np.mean([form[rule] for form in kept])) for rule in ("lengths", "tones", "rhyme")
-            }
+        rules = ("lengths", "tones", "rhyme")
+        result["form"] = {rule: float(np.mean([record["form"][rule] for record in drawn])) for rule in rules}
     return {**result, "decoding": predictor.decoding_summary()}
 
 
@@ -79,14 +78,6 @@ def likelihood_metrics(predictor: PoemPredictor, source: str) -> Record:
         )
         result["perplexity_titled"] = token_perplexity(titled, count)
     return result
-
-
-def draw_poems(predictor: PoemPredictor, titles: Sequence[str]) -> list[Record]:
-    """Return a poem of each form to each title, held to the form, as records of what is kept."""
-    drawn = []
-    for form in FORMS:
-        drawn += [found[0].as_dict() for found in predictor.predict(titles, 1, form=form, texts_are="title")]
-    return drawn
 
 
 def _likelihood(predictor: PoemPredictor, rows: Rows) -> tuple[float, int, int]:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import zip_longest
+from operator import attrgetter
 
 import numpy as np
 
@@ -107,7 +108,7 @@ class Composer:
 
     def _marked_down(self, proposals: Sequence[Proposal]) -> list[Proposal]:
         """Lower the quality of the best proposals that have a line of the training corpus."""
-        ranked = sorted(proposals, key=_quality, reverse=True)
+        ranked = sorted(proposals, key=attrgetter("quality"), reverse=True)
         for place, proposal in enumerate(ranked[:COMPARED] if self._predictor.couplet_index else []):
             found = self._predictor.nearest_known(proposal.first, proposal.second)
             if found is not None and found.distance == 0:
@@ -227,23 +228,19 @@ def _proposal(
     return Proposal(*lines, score, form, relaxed, good, fixed=fixed)
 
 
-def _quality(proposal: Proposal) -> float:
-    return proposal.quality
-
-
 def _chosen(pools: Sequence[Mapping[str, Proposal]], count: int) -> list[list[Proposal]]:
     """Return the best of each couplet that differ, from those of the other couplets too."""
     chosen: list[list[Proposal]] = []
     for pool in pools:
         before = [proposal for proposals in chosen for proposal in proposals]
-        chosen.append(choose(sorted(pool.values(), key=_quality, reverse=True), count, before))
+        chosen.append(choose(sorted(pool.values(), key=attrgetter("quality"), reverse=True), count, before))
     return chosen
 
 
 def _in_order(chosen: Sequence[Sequence[Proposal]]) -> list[Proposal]:
     """Return proposals best first, those of several couplets with their numbers."""
     if len(chosen) == 1:
-        return sorted(chosen[0], key=_quality, reverse=True)
+        return sorted(chosen[0], key=attrgetter("quality"), reverse=True)
     return [
         replace(proposal, set=number, part=part)
         for number, proposals in enumerate(zip(*chosen, strict=False), start=1)
