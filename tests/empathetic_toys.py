@@ -18,9 +18,8 @@ from paddle_dialog.data.training_data import as_tensors
 from paddle_dialog.judge import Judge
 from paddle_dialog.tasks.empathetic.config import EmpatheticConfig
 from paddle_dialog.tasks.empathetic.data.dialogue import Dialogue
-from paddle_dialog.tasks.empathetic.data.encoding import build_vocabulary, count_words
+from paddle_dialog.tasks.empathetic.data.encoding import count_words, reserved_entries
 from paddle_dialog.tasks.empathetic.data.examples import DialogueBatch
-from paddle_dialog.tasks.empathetic.data.language import tokenise
 from paddle_dialog.tasks.empathetic.judge import judged_width
 from paddle_dialog.tasks.empathetic.network.emo_prepend import EmoPrepend
 from paddle_dialog.tasks.empathetic.prediction import EmpatheticPredictor
@@ -78,8 +77,7 @@ def make_config(family: str = "transformer", **sections: dict[str, Any]) -> Empa
 
 def make_vocabulary(dialogues: list[Dialogue] = DIALOGUES, min_count: int = 1) -> Vocabulary:
     """Return the vocabulary of dialogues."""
-    texts = (([tokenise(turn) for turn in d.context], tokenise(d.target)) for d in dialogues)
-    return build_vocabulary(count_words(texts), min_count, None)
+    return Vocabulary.build(count_words(dialogues), min_count, None, reserved_entries())
 
 
 def make_network(config: EmpatheticConfig, vocab_size: int, seed: int = 1) -> EmoPrepend:

@@ -70,7 +70,7 @@ def test_every_turn_that_is_answered_is_learned_exactly_once(
     ("line", "told"),
     [
         ("{", "talk.jsonl:2: broken JSON"),
-        ('{"turns": ["a", 1]}', "talk.jsonl:2: 'turns' must be a list of at least two texts"),
+        ('{"turns": ["a", 1]}', "talk.jsonl:2: turn 2 is 1; it must be a string"),
         ('{"turns": ["a", " "]}', r"talk.jsonl:2: turn 2 is empty; a line must be \{"),
     ],
 )

@@ -118,8 +118,8 @@ def test_stray_quotes_do_not_join_lines(tmp_path):
     [
         (2, ROWS[0].replace(",1,", ",one,"), "utterance_idx is 'one'"),
         (2, ROWS[1], "utterance_idx is 2, but the next of conversation hit:0_conv:1 is 1"),
-        (3, ROWS[1].replace(",9,", ",5,"), "speaker_idx is 5.*do not alternate; it must differ from 5"),
-        (4, ROWS[2].replace(",5,", ",6,", 1), "speaker_idx is 6.*do not alternate; 5 is next"),
+        (3, ROWS[1].replace(",9,", ",5,"), "speaker_idx is 5 after 5, so .*do not alternate"),
+        (4, ROWS[2].replace(",5,", ",6,", 1), "speaker_idx is 6 after 5 and 9, so .*do not alternate"),
         (3, ROWS[1].replace("afraid", "affraid"), "unknown emotion 'affraid'; did you mean 'afraid'"),
         (3, ROWS[1].replace("afraid", "angry"), "the emotion changes from afraid to angry"),
         (3, ROWS[1].replace("Was  it close?", " "), "the utterance is empty"),

@@ -30,7 +30,6 @@ from paddle_dialog.tasks.empathetic.replies import (
     Reflector,
     ReplyPrediction,
     WrittenReplies,
-    agreement,
     mirrors,
     origin_note,
     repeats,
@@ -313,25 +312,16 @@ class EmpatheticPredictor(ContextReader):
         wanted = (replies.written, replies.reflections) if only is None else (None, MAX_REFLECTIONS)
         written = self.written.matches(turn, reading.acts, felt, wanted[0], reading.tone)
         reflected = self._reflector.replies(turn, felt, reading.tone, wanted[1])
-        if only is not None:
-            written = [one for one in written if one.reply.text in only]
-            reflected = [one for one in reflected if one.text in only]
-        elif mirrors(context.turns[-3:-1], self.language.name):
+        if only is None and mirrors(context.turns[-3:-1], self.language.name):
             reflected = []
-        elif reflected:
-            written = [
-                one for one in written if one.reply.act != STATEMENT or one.similarity >= MIN_SIMILARITY
-            ]
-        texts = [one.reply.text for one in written] + [one.text for one in reflected]
-        tokens = [self.language.tokens_of(text) for text in texts]
+        elif only is None and reflected:
+            written = [one for one in written if one.act != STATEMENT or one.similarity >= MIN_SIMILARITY]
+        found = [one for one in (*written, *reflected) if only is None or one.text in only]
+        tokens = [self.language.tokens_of(one.text) for one in found]
         scores = log_probs(self.encoder, tokens, context).tolist()
-        scored = list(zip(texts, scores, tokens, strict=True))
         return [
-            ReplyPrediction(*each, "written", one.reply.act, one.similarity, one.agreement)
-            for each, one in zip(scored, written, strict=False)
-        ] + [
-            ReplyPrediction(*each, "reflected", agreement=agreement(one.emotions, felt, self.emotions))
-            for each, one in zip(scored[len(written) :], reflected, strict=True)
+            dataclasses.replace(one, score=score, tokens=words)
+            for one, score, words in zip(found, scores, tokens, strict=True)
         ]
 
     def search_options(

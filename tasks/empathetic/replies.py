@@ -165,15 +165,6 @@ class WrittenReply:
         return tone_of_emotions(self.emotions)
 
 
-@dataclass(frozen=True)
-class Match:
-    """A written reply that may answer a turn."""
-
-    reply: WrittenReply
-    similarity: float  # of the turn and that of the reply, in 0–1
-    agreement: float  # of the speaker's emotion and those for which the reply is meant, in 0–1
-
-
 class WrittenReplies:
     """The written replies of a language, searched by act, words and emotion."""
 
@@ -197,8 +188,8 @@ class WrittenReplies:
 
     def matches(
         self, turn: str, acts: np.ndarray, felt: np.ndarray, count: int | None = None, tone: Tone = "plain"
-    ) -> list[Match]:
-        """Return the replies that fit a turn best by act, words and emotion.
+    ) -> list[ReplyPrediction]:
+        """Return the replies that fit a turn best by act, words and emotion; what is not scored has score 0.
 
         A reply that is not general needs a turn like its own, and one for an emotion needs that emotion.
 
@@ -214,6 +205,7 @@ class WrittenReplies:
                 similarities[row] += weight * other
         agreements = np.where(self._for_any, ANY_AGREEMENT, self._meant @ felt)  # [N]
         values = acts[self._acts] + similarities + agreements * (self._acts == STATEMENT)
+        option = None
         if count is not None:
             is_like = self._general | (similarities >= MIN_SIMILARITY)
             is_felt = self._for_any | (agreements >= MIN_AGREEMENT)
@@ -224,21 +216,22 @@ class WrittenReplies:
             values[~fits] = -np.inf
             count = min(count, int(fits.sum()))
         best = np.argsort(-values, kind="stable")[:count]
-        found = [Match(self.replies[row], float(similarities[row]), float(agreements[row])) for row in best]
-        if count is None or option is None:
-            return found
-        return [replace(one, reply=replace(one.reply, text=framed(one.reply.text, option))) for one in found]
+        texts = [self.replies[row].text for row in best]
+        if option is not None:
+            texts = [framed(text, option) for text in texts]
+        figures = zip(
+            self._acts[best].tolist(), similarities[best].tolist(), agreements[best].tolist(), strict=True
+        )
+        return [
+            ReplyPrediction(text, 0.0, (), "written", *each)
+            for text, each in zip(texts, figures, strict=True)
+        ]
 
     def _unit(self, bag: set[str]) -> dict[str, float]:
         """Return the IDF of each known n-gram, scaled to unit length."""
         weights = {gram: self._idf[gram] for gram in bag if gram in self._idf}
         norm = math.sqrt(sum(weight**2 for weight in weights.values())) or 1.0
         return {gram: weight / norm for gram, weight in weights.items()}
-
-
-def agreement(meant: Sequence[str], felt: np.ndarray, emotions: Sequence[str]) -> float:
-    """Return the probability of the emotions that a reply is meant for; `ANY_AGREEMENT` where it is for any."""
-    return float(sum(felt[emotions.index(name)] for name in meant)) if meant else ANY_AGREEMENT
 
 
 def _text_lines(name: str) -> list[str]:
@@ -266,14 +259,6 @@ def _bag(turn: str) -> set[str]:
     return {*words, *("_".join(pair) for pair in pairwise(words))}
 
 
-@dataclass(frozen=True)
-class Reflection:
-    """A reply that mirrors a clause of the speaker."""
-
-    text: str  # of the reply
-    emotions: tuple[str, ...]  # of the speaker, for which the frame is: one, or none where it is for any
-
-
 class Reflector:
     """Mirrors what a speaker has said; which clause and frame fit is left to the judge.
 
@@ -287,8 +272,8 @@ class Reflector:
         self._frames = read_frames(language)
         self._tone_of = tone_of
 
-    def replies(self, turn: str, felt: np.ndarray, tone: Tone, count: int) -> list[Reflection]:
-        """Return replies to a turn.
+    def replies(self, turn: str, felt: np.ndarray, tone: Tone, count: int) -> list[ReplyPrediction]:
+        """Return replies to a turn; none is scored, so each has score 0.
 
         Args:
             felt: probabilities of the emotions [C].
@@ -301,14 +286,15 @@ class Reflector:
         likely = [self._emotions[index] for index in best if felt[index] >= MIN_EMOTION]
         likely = [emotion for emotion in likely if tone_of_emotions([emotion]) == tone]
         found = sorted(self._clauses(turn, tone), key=lambda clause: -clause.weight)[:CLAUSES]
-        tried: dict[str, Reflection] = {}
+        tried: dict[str, ReplyPrediction] = {}
         rounds = range(max(map(len, self._frames.values())))
         for number, clause, emotion in product(rounds, found, (*likely, ANY)):
             frames = self._frames.get((self._kind(clause, emotion, tone), emotion), [])
             if number < len(frames):
                 frame = frames[(zlib.crc32(clause.text.encode()) + number) % len(frames)]
                 text = framed(frame, clause.text)
-                tried.setdefault(text, Reflection(text, () if emotion == ANY else (emotion,)))
+                agreement = ANY_AGREEMENT if emotion == ANY else float(felt[self._emotions.index(emotion)])
+                tried.setdefault(text, ReplyPrediction(text, 0.0, (), "reflected", agreement=agreement))
             if len(tried) == count:
                 break
         return [*tried.values()]

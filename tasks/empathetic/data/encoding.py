@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import zlib
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -22,8 +22,6 @@ from paddle_dialog.tasks.empathetic.data.dialogue import Dialogue
 from paddle_dialog.tasks.empathetic.data.emotions import EMOTIONS, EMOTIONS_OF, EmotionLexicon
 from paddle_dialog.tasks.empathetic.data.language import ENGLISH, Language, make_language
 from paddle_dialog.text.vocabulary import SPECIAL_TOKENS, Vocabulary
-
-T = TypeVar("T")
 
 VOCABULARY = "text"  # name of the one vocabulary of context and reply
 _MARKS = ("<cls>", "<speaker>", "<listener>", "<hint>")
@@ -63,67 +61,36 @@ def not_words(emotions: Sequence[str] = EMOTIONS) -> list[int]:
     return [Vocabulary.pad_id, Vocabulary.unk_id, Vocabulary.bos_id, *reserved]
 
 
-def count_words(dialogues: Iterable[tuple[Sequence[Sequence[str]], Sequence[str]]]) -> Counter[str]:
-    """Count each word; `dialogues` are as for `turns_once`, each turn as tokens."""
+def count_words(dialogues: Iterable[Dialogue], language: Language = ENGLISH) -> Counter[str]:
+    """Count the words of dialogues; what the next example of a conversation repeats counts once."""
     counts: Counter[str] = Counter()
-    for turn in turns_once(dialogues):
-        counts.update(turn)
-    return counts
-
-
-def turns_once(dialogues: Iterable[tuple[Sequence[T], T]]) -> Iterator[T]:
-    """Iterate over every turn of examples once: each example of a conversation repeats the turns before it."""
-    before: list[T] = []
-    for context, target in dialogues:
-        turns = [*context, target]
+    before: list[str] = []
+    for dialogue in dialogues:
+        turns = [*dialogue.context, dialogue.target]
         known = len(before) if turns[: len(before)] == before else 0
-        yield from turns[known:]
+        for turn in turns[known:]:
+            counts.update(language.tokens_of(turn))
         before = turns
-
-
-def build_vocabulary(
-    counts: Counter[str], min_count: int, max_size: int | None, emotions: Sequence[str] = EMOTIONS
-) -> Vocabulary:
-    """Build the vocabulary from the words counted in the training text, for the emotions of a language."""
-    smallest = smallest_vocabulary(emotions)
-    if max_size is not None and max_size <= smallest:
-        raise UserError(
-            f"data.max_vocabulary: is {max_size}, and {smallest} entries are reserved for roles and "
-            "emotions; give more"
-        )
-    return Vocabulary.build(counts, min_count, max_size, reserved_entries(emotions))
-
-
-def check_vocabulary(vocabulary: Vocabulary, where: str, emotions: Sequence[str] = EMOTIONS) -> Vocabulary:
-    """Return the vocabulary itself if the reserved entries are in their places."""
-    reserved = reserved_entries(emotions)
-    if vocabulary.tokens[len(SPECIAL_TOKENS) : smallest_vocabulary(emotions)] != reserved:
-        raise UserError(
-            f"{where}: is not a vocabulary of this task: {reserved[0]} … {reserved[-1]} must follow the special "
-            "tokens; take the text.vocabulary.txt of an empathetic bundle"
-        )
-    return vocabulary
+    return counts
 
 
 def chosen_vocabulary(
     settings: EmpatheticDataConfig, counts: Counter[str], language: Language, known: Vocabulary | None
 ) -> Vocabulary:
     """Return `known`, that of existing weights, else that of the file that the config names, or one of the counts."""
-    file, emotions = settings.vocabulary, language.emotions
-    if known is not None:
-        vocabulary = known
-    elif file is not None:
-        vocabulary = check_vocabulary(Vocabulary.load(file), file, emotions)
-    else:
-        vocabulary = build_vocabulary(counts, settings.min_count, settings.max_vocabulary, emotions)
-    vocabulary.check_coverage(counts, settings, known is not None)
+    reserved, smallest = reserved_entries(language.emotions), smallest_vocabulary(language.emotions)
+    if settings.max_vocabulary is not None and settings.max_vocabulary <= smallest:
+        raise UserError(
+            f"data.max_vocabulary: is {settings.max_vocabulary}, and {smallest} entries are reserved for roles and "
+            "emotions; give more"
+        )
+    vocabulary = Vocabulary.of_data(settings, [counts.elements()], known, reserved)
+    if known is None and vocabulary.tokens[len(SPECIAL_TOKENS) : smallest] != reserved:
+        raise UserError(
+            f"{settings.vocabulary}: is not a vocabulary of this task: {reserved[0]} … {reserved[-1]} must follow "
+            "the special tokens; take the text.vocabulary.txt of an empathetic bundle"
+        )
     return vocabulary
-
-
-def count_words_of_dialogues(dialogues: Sequence[Dialogue], language: Language) -> Counter[str]:
-    """Count the words of dialogues, those of a turn once."""
-    tokens_of = language.tokens_of
-    return count_words(([*map(tokens_of, d.context)], tokens_of(d.target)) for d in dialogues)
 
 
 def pretrained_vocabulary(config: EmpatheticConfig) -> Vocabulary:
@@ -217,13 +184,14 @@ class DialogueEncoder:
 
     def context(self, turns: Sequence[str]) -> EncodedContext:
         """Encode turns, oldest first, cut to the newest that the model reads."""
-        tokens: list[Sequence[str]] = [self.language.tokens_of(turn) for turn in turns]
-        if self._marks:
-            tokens = [[TURN_MARKS[position % 2], *turn] for position, turn in enumerate(tokens)]
-        history = flatten(tokens, self._max_length)
-        roles = np.array(history.roles, dtype=np.int8)
-        first = int(np.argmax(roles != SPEAKER)) if (roles != SPEAKER).any() else len(roles)
-        return EncodedContext(self.numbers(history.tokens), roles, 0 if history.dropped_tokens else first)
+        words: list[str] = []
+        roles: list[int] = []
+        for place, turn in enumerate(turns):
+            words += [TURN_MARKS[place % 2]] * self._marks + [*self.language.tokens_of(turn)]
+            roles += [LISTENER if place % 2 else SPEAKER] * (len(words) - len(roles))
+        cut = max(0, len(words) - self._max_length)
+        first = 0 if cut else [*roles, LISTENER].index(LISTENER)
+        return EncodedContext(self.numbers(words[cut:]), np.array(roles[cut:], dtype=np.int8), first)
 
     def pack(
         self, context: EncodedContext, emotion: int | None = None, unknown: Collection[int] = ()
@@ -301,7 +269,7 @@ class DialogueEncoder:
         number = self._numbers.setdefault(word, len(self._numbers))
         if number == len(self._rows):
             hinted = self._lexicon is not None and word in self.vocabulary and word in self._lexicon
-            self._rows.append((self.vocabulary.id(word), HINT_ID if hinted else 0, stable_hash(word)))
+            self._rows.append((self.vocabulary.id(word), HINT_ID if hinted else 0, zlib.crc32(word.encode())))
             if self._buckets:
                 self._grams.append(character_ngrams(word, self._buckets))
         return number
@@ -354,46 +322,6 @@ def _padded(parts: Sequence[np.ndarray], length: int) -> np.ndarray:
     return batch
 
 
-class History(NamedTuple):
-    """A flattened context."""
-
-    tokens: list[str]  # tokens of all kept turns, oldest first
-    roles: list[int]  # SPEAKER or LISTENER for each token
-    dropped_tokens: int  # tokens left out
-
-
-def flatten(turns: Sequence[Sequence[str]], max_tokens: int | None = None) -> History:
-    """Join the turns of a context; if there are too many tokens, keep the newest.
-
-    Whole turns are kept from the newest back. The first that does not fit is cut to its newest tokens, and all older
-    turns are dropped.
-
-    Args:
-        max_tokens: how many tokens may stay, at least 1; None keeps all.
-    """
-    if max_tokens is not None and max_tokens < 1:
-        raise ValueError(f"max_tokens is {max_tokens}, but at least one token must stay")
-    total = sum(map(len, turns))
-    room = total if max_tokens is None else max_tokens
-    kept: list[tuple[int, Sequence[str]]] = []
-    for position in range(len(turns) - 1, -1, -1):
-        part = turns[position][-room:] if room else turns[position][:0]
-        if not part and turns[position]:
-            break
-        kept.append((LISTENER if position % 2 else SPEAKER, part))
-        # Older turns must not fill the space next to a cut one.
-        room = room - len(part) if len(part) == len(turns[position]) else 0
-    kept.reverse()
-    tokens = [token for _, part in kept for token in part]
-    roles = [role for role, part in kept for _ in part]
-    return History(tokens, roles, total - len(tokens))
-
-
-def stable_hash(text: str) -> int:
-    """Return CRC-32 of the UTF-8 text: unlike `hash`, the same in every process."""
-    return zlib.crc32(text.encode("utf-8"))
-
-
 def character_ngrams(word: str, buckets: int) -> np.ndarray:
     """Return the buckets of the character n-grams of `<word>`, int64 [MOST_CHARACTER_NGRAMS].
 
@@ -405,7 +333,7 @@ def character_ngrams(word: str, buckets: int) -> np.ndarray:
     grams = [framed[i : i + size] for size in CHARACTER_SIZES for i in range(len(framed) - size + 1)]
     row = np.zeros(MOST_CHARACTER_NGRAMS, dtype=np.int64)
     for place, gram in enumerate(grams[:MOST_CHARACTER_NGRAMS]):
-        row[place] = stable_hash(f"c:{gram}") % (buckets - 1) + 1
+        row[place] = zlib.crc32(f"c:{gram}".encode()) % (buckets - 1) + 1
     return row
 
 
@@ -415,7 +343,7 @@ def word_features(hashes: np.ndarray, roles: np.ndarray, first_turn: int, bucket
     The same word is a different feature for speaker and listener; no pair crosses two turns.
 
     Args:
-        hashes: `stable_hash` of each word, int64 [n].
+        hashes: CRC-32 of each word, int64 [n].
         roles: of each word [n].
         first_turn: how many words the conversation's first turn has here.
         buckets: as for `character_ngrams`.

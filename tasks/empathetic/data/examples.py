@@ -23,7 +23,7 @@ from paddle_dialog.tasks.empathetic.data.encoding import (
     EncodedContext,
     Source,
     chosen_vocabulary,
-    count_words_of_dialogues,
+    count_words,
     make_encoder,
     pad_sources,
     pretrained_vocabulary,
@@ -184,7 +184,7 @@ def training_data(
     if config.language == "zh" and pieces is None and not is_pretrained:
         pieces = _pieces_of(settings, train)
     language = language_of_model(config, pieces)
-    more, counts = _further_conversations(settings, language, count_words_of_dialogues(train, language))
+    more, counts = _further_conversations(settings, language, count_words(train, language))
     known = None if vocabularies is None else vocabularies[VOCABULARY]
     if is_pretrained:
         vocabulary = pretrained_vocabulary(config)
@@ -229,7 +229,7 @@ def _further_conversations(
     if settings.more is None:
         return [], counts
     more = read_conversations(settings.more, settings.max_length, language)
-    further = count_words_of_dialogues(more, language)
+    further = count_words(more, language)
     together = counts + further
     for word, count in further.items():
         if word not in counts and count < settings.more_min_count:
