@@ -14,7 +14,7 @@ from empathetic_toys import save_model
 import paddle_dialog
 from paddle_dialog.bundle.folder import load_bundle
 from paddle_dialog.errors import UserError
-from paddle_dialog.tasks.empathetic.data.dialogue import in_words
+from paddle_dialog.tasks.empathetic.data.dialogue import _emoji_sentences, in_words, reply_to_emoji
 from paddle_dialog.tasks.empathetic.data.emotions import EMOTIONS
 from paddle_dialog.tasks.empathetic.data.sources import read_dialogues
 from paddle_dialog.tasks.empathetic.task import TASK
@@ -167,6 +167,31 @@ def test_emoji_alone_are_read_as_words() -> None:
         assert answers[0].context == ["😭😭😭"] and answers[0].predictions == answers[3].predictions
         assert {answer.act for answer in answers} == {"statement"} and answers[0].emotion in sad
         assert answers[1].emotion in ("joyful", "happy") and answers[2].emotion in ("furious", "angry")
+
+
+@pytest.mark.parametrize(
+    ("model", "opening", "smile", "tears"),
+    [
+        ("empathetic", "My dog died yesterday.", "see you smile", "Let it out"),
+        ("empathetic_zh", "我的狗昨天死了。", "笑容", "哭出来"),
+    ],
+)
+def test_emoji_alone_after_other_turns_get_what_suits_every_mood(
+    model: str, opening: str, smile: str, tears: str
+) -> None:
+    reader = paddle_dialog.load(model)
+    name = reader.language.name
+    known = _emoji_sentences(name)
+    assert known.keys() >= {*"😀😭❤👍😡🙏"} and all(map(all, known.values()))
+    (first,) = reader.predict([opening])
+    before, turns = [opening, first[0].text], ["😀", "😭😭", "❤️", "👍🏽"]
+    answers = [replies[0] for replies in reader.predict([[*before, turn] for turn in turns])]
+    assert smile in answers[0].text and tears in answers[1].text
+    assert [one.text for one in answers] == [reply_to_emoji(turn, name) for turn in turns]
+    assert {one.origin for one in answers} == {"written"}
+    (again,) = reader.predict([[*before, "😀", answers[0].text, "😀"]])
+    assert again[0].text != answers[0].text
+    assert reply_to_emoji("so 😭", name) is None and reply_to_emoji("?!", name) is None
 
 
 def test_odd_input_is_answered_or_told_in_one_line(config: Path) -> None:

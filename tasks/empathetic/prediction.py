@@ -5,8 +5,8 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from functools import cached_property
-from typing import Literal, TypeVar
+from functools import cached_property, partial
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 import numpy as np
 
@@ -16,14 +16,26 @@ from paddle_dialog.decoding.interface import Hypothesis
 from paddle_dialog.decoding.processors import ForbiddenTokens, LogitsProcessor, MinimumLength, NoRepeatNGram
 from paddle_dialog.decoding.search import SearchOptions, decode
 from paddle_dialog.judge import Judge
-from paddle_dialog.predictor import check_request, check_texts
+from paddle_dialog.predictor import GenerationPredictor, check_request, check_texts
 from paddle_dialog.tasks.empathetic.care import care_responder
 from paddle_dialog.tasks.empathetic.config import EmpatheticConfig, EmpatheticDecodingConfig
-from paddle_dialog.tasks.empathetic.data.dialogue import parse_context
-from paddle_dialog.tasks.empathetic.data.emotions import NO_CLEAR_EMOTION
-from paddle_dialog.tasks.empathetic.data.encoding import DialogueEncoder, not_words, pad_sources
+from paddle_dialog.tasks.empathetic.data.dialogue import (
+    checked_context,
+    in_words,
+    parse_context,
+    reply_to_emoji,
+)
+from paddle_dialog.tasks.empathetic.data.emotions import NO_CLEAR_EMOTION, emotion_id
+from paddle_dialog.tasks.empathetic.data.encoding import (
+    DialogueEncoder,
+    Source,
+    make_encoder,
+    not_words,
+    pad_sources,
+)
 from paddle_dialog.tasks.empathetic.judge import first_new, ordered
-from paddle_dialog.tasks.empathetic.reading import ContextReader, ReadContext, log_probs
+from paddle_dialog.tasks.empathetic.network.numpy_emo_prepend import numpy_emo_prepend
+from paddle_dialog.tasks.empathetic.reading import ReadBatch, ReadContext, log_probs
 from paddle_dialog.tasks.empathetic.replies import (
     MIN_SIMILARITY,
     Answer,
@@ -38,6 +50,9 @@ from paddle_dialog.tasks.empathetic.turns import STATEMENT, Act, TurnReading, re
 from paddle_dialog.text.characters import LanguageName, language_of
 from paddle_dialog.text.vocabulary import Vocabulary
 
+if TYPE_CHECKING:
+    from paddle import nn
+
 T = TypeVar("T")
 TINY = 1e-9
 MIN_LENGTH = 1  # of a reply in tokens
@@ -50,15 +65,14 @@ _HINTS: dict[LanguageName, str] = {  # by the language of the turn
 }
 
 
-class EmpatheticPredictor(ContextReader):
+class EmpatheticPredictor(GenerationPredictor):
     """Answers conversations with an emotion and replies.
 
     Args:
+        encoder: an existing one, so that its lexicon is not read again.
         judge: of the bundle, which chooses among written replies and reflections; with None the generator answers
             alone.
     """
-
-    config: EmpatheticConfig
 
     def __init__(
         self,
@@ -67,7 +81,14 @@ class EmpatheticPredictor(ContextReader):
         encoder: DialogueEncoder | None = None,
         judge: Judge | None = None,
     ) -> None:
-        super().__init__(config, trained, encoder)
+        self.config: EmpatheticConfig = config
+        (self.vocabulary,) = trained.vocabularies.values()
+        self._trained = trained
+        make = partial(numpy_emo_prepend, config, len(self.vocabulary))
+        self.model: Any = trained.fastest(make, _through_paddle)
+        self.encoder = make_encoder(config, self.vocabulary) if encoder is None else encoder
+        self.language = self.encoder.language
+        self.emotions = self.language.emotions  # in the order of the probabilities
         self.care = care_responder(config.care)
         self.judge = judge
 
@@ -133,21 +154,22 @@ class EmpatheticPredictor(ContextReader):
         options = self.search_options(settings, count, seed)
 
         def answered(batch: list[ReadContext]) -> Iterator[Answer]:
-            readings = [self.read_turn(context.turns) for context in batch]
-            cared = [
-                self.care.answer(context.turns, reading, self.language.name)
-                for context, reading in zip(batch, readings, strict=True)
-            ]
+            name = self.language.name
             understood = batch if self.judge is None else self._emotion_of_last_turn(batch)
-            each = list(zip(understood, readings, cared, strict=True))
-            asked = [(context, reading) for context, reading, sentence in each if sentence is None]
+            each = [(context, self.read_turn(context.turns)) for context in understood]
+            cared = [self.care.answer(context.turns, reading, name) for context, reading in each]
+            asked = [pair for pair, sentence in zip(each, cared, strict=True) if sentence is None]
             ranked = iter(self.ranked(asked, options) if asked else [])
-            for context, reading, sentence in each:
+            for (context, reading), sentence in zip(each, cared, strict=True):
                 if sentence is not None:
-                    yield self._caring(context, sentence)
+                    assert context.predicted is not None
+                    reply = self._fixed(sentence, "care")
+                    yield Answer(
+                        context.original, None, context.predicted, (reply,), self.emotions, care=True
+                    )
                     continue
                 replies = next(ranked)
-                relief = self.care.reassurance(context.turns, reading, self.language.name)
+                relief = self.care.reassurance(context.turns, reading, name)
                 if relief is not None:
                     replies = [self._fixed(relief, "written"), *replies]
                 accepted = [reply for reply in replies if accepts(reply.text)][:count]
@@ -194,6 +216,38 @@ class EmpatheticPredictor(ContextReader):
             found.update(zip(rows, answer(self.understand([read[row] for row in rows])), strict=True))
         return [found[row] for row in range(len(read))]
 
+    def read(
+        self, contexts: Sequence[Sequence[str]], emotions: Sequence[str | None] | None = None
+    ) -> list[ReadContext]:
+        """Encode contexts for the model.
+
+        Args:
+            emotions: the emotion of each, which replaces the model's prediction where it is not None.
+        """
+        original = [checked_context(context, number) for number, context in enumerate(contexts, start=1)]
+        labels = [None] * len(original) if emotions is None else list(emotions)
+        given = [None if label is None else emotion_id(label, self.emotions) for label in labels]
+        found = []
+        for own, emotion in zip(original, given, strict=True):
+            turns = [in_words(turn, self.language.name) for turn in own]
+            packed = self.encoder.pack(self.encoder.context(turns), emotion)
+            found.append(ReadContext(own, turns, packed, self.language, emotion))
+        return found
+
+    def understand(self, contexts: Sequence[ReadContext]) -> list[ReadContext]:
+        """Let the model read the contexts of one batch; add predicted emotions and states."""
+        state, emotions = self.model.read_contexts(*pad_sources([context.packed[0] for context in contexts]))
+        batch = ReadBatch(self.model, state)
+        return [
+            dataclasses.replace(context, predicted=emotions[row], batch=batch, row=row)
+            for row, context in enumerate(contexts)
+        ]
+
+    def attention_weights(self, source: Source, target: np.ndarray) -> np.ndarray:
+        """Return attention [T, S] of a target [T], begin token first, over a context."""
+        weights: np.ndarray = self.model.attention_weights(*pad_sources([source]), target[None])[0]
+        return weights
+
     def _emotion_of_last_turn(self, contexts: Sequence[ReadContext]) -> list[ReadContext]:
         """Mix the emotion of each conversation with that of its newest turn.
 
@@ -223,11 +277,6 @@ class EmpatheticPredictor(ContextReader):
         return Answer(
             context.original, named, context.predicted, tuple(replies), self.emotions, act=act, hint=hint
         )
-
-    def _caring(self, context: ReadContext, sentence: str) -> Answer:
-        assert context.predicted is not None
-        reply = self._fixed(sentence, "care")
-        return Answer(context.original, None, context.predicted, (reply,), self.emotions, care=True)
 
     def _fixed(self, sentence: str, origin: Literal["written", "care"]) -> ReplyPrediction:
         return ReplyPrediction(sentence, 0.0, self.language.tokens_of(sentence), origin=origin)
@@ -286,11 +335,14 @@ class EmpatheticPredictor(ContextReader):
             ordered(self.judge, self.encoder, context, reading.acts, self.prepared(context, reading))
             for context, reading in contexts
         ]
-        short = [
-            row
-            for row, (context, _) in enumerate(contexts)
-            if count_new(found[row], context) < options.n_best
-        ]
+        short = []
+        for row, (context, _) in enumerate(contexts):
+            to_emoji = reply_to_emoji(context.original[-1], self.language.name)
+            if to_emoji is not None and len(context.turns) > 1:
+                found[row] = first_new([self._fixed(to_emoji, "written"), *found[row]], context)
+            new = [one for one in found[row] if not repeats(one.text, context.turns, self.language.name)]
+            if len(new) < options.n_best:
+                short.append(row)
         if short:
             generated = write_replies(self.encoder, [contexts[row][0] for row in short], options)
             for row, replies in zip(short, generated, strict=True):
@@ -337,6 +389,13 @@ class EmpatheticPredictor(ContextReader):
         return SearchOptions.of(settings, n_best, self.config.seed if seed is None else seed, processors)
 
 
+def _through_paddle(network: nn.Layer) -> Any:
+    """Return what answers as `NumpyEmoPrepend` does; a pre-trained network does so itself."""
+    from paddle_dialog.tasks.empathetic.network.emo_prepend import EmoPrepend, PaddleEmoPrepend
+
+    return PaddleEmoPrepend(network) if isinstance(network, EmoPrepend) else network
+
+
 def _newest_first(conversation: np.ndarray, newest: np.ndarray) -> np.ndarray:
     """Return the probabilities [C] of `EmpatheticPredictor._emotion_of_last_turn`."""
     logs = np.log(np.maximum(newest, TINY))  # [C]
@@ -344,11 +403,6 @@ def _newest_first(conversation: np.ndarray, newest: np.ndarray) -> np.ndarray:
     mixed = np.maximum(conversation, TINY) ** (1 - clarity) * np.exp(clarity * logs)  # [C]
     probabilities: np.ndarray = mixed / mixed.sum()
     return probabilities
-
-
-def count_new(replies: Sequence[ReplyPrediction], context: ReadContext) -> int:
-    """Return how many replies repeat nothing that the listener has said before."""
-    return sum(not repeats(one.text, context.turns, context.language.name) for one in replies)
 
 
 def write_replies(
