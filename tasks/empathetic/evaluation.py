@@ -90,18 +90,11 @@ def evaluate(predictor: EmpatheticPredictor, source: str, predictions: Path | No
     found = answer_all(answer, dialogues, TOGETHER * predictor.config.decoding.batch_size)
     generated, answers = [one for one, _ in found], [one for _, one in found]
     if predictions is not None:
-        write_records(
-            predictions,
-            (
-                {
-                    **answer.as_dict(),
-                    "generated": own.predictions[0].text,
-                    "gold_emotion": dialogue.emotion,
-                    "reference": dialogue.target,
-                }
-                for dialogue, own, answer in zip(dialogues, generated, answers, strict=True)
-            ),
-        )
+        records = []
+        for dialogue, own, answer in zip(dialogues, generated, answers, strict=True):
+            truth = {"gold_emotion": dialogue.emotion, "reference": dialogue.target}
+            records.append({**answer.as_dict(), "generated": own.predictions[0].text, **truth})
+        write_records(predictions, records)
     record = {
         **_likelihood_metrics(predictor, dialogues),
         **answer_metrics(dialogues, generated, predictor.language),
@@ -261,12 +254,9 @@ def glance_accuracy(predictor: EmpatheticPredictor, dialogues: Sequence[Dialogue
     annotated = [dialogue for dialogue in dialogues if dialogue.emotion is not None]
     if not annotated:
         return None
-    places = np.linspace(0, len(annotated) - 1, min(GLANCE, len(annotated))).round().astype(int)
-    chosen = [annotated[place] for place in places.tolist()]
-    found = predictor.predict_emotions([dialogue.context for dialogue in chosen])
-    return emotion_metrics(np.stack(found), [d.emotion for d in chosen], predictor.emotions)[
-        "emotion_accuracy"
-    ]
+    chosen = annotated[:: -(-len(annotated) // GLANCE)]
+    found = np.stack(predictor.predict_emotions([dialogue.context for dialogue in chosen]))
+    return emotion_metrics(found, [d.emotion for d in chosen], predictor.emotions)["emotion_accuracy"]
 
 
 def write_figures(predictor: EmpatheticPredictor, source: str, folder: FigureFolder) -> None:
@@ -294,16 +284,11 @@ def emotion_report(counts: np.ndarray, names: Sequence[str] = EMOTIONS) -> dict[
         `predicted` at all, and `taken_for`: the labels it was taken for with their counts, most frequent first.
     """
     emotions: dict[str, Any] = {}
-    for index, label in enumerate(names):
-        n = int(counts[index].sum())
-        if n:
-            order = np.argsort(-counts[index], kind="stable").tolist()
-            taken_for = {names[other]: int(counts[index, other]) for other in order if counts[index, other]}
-            emotions[label] = {
-                "n": n,
-                "accuracy": int(counts[index, index]) / n,
-                "predicted": int(counts[:, index].sum()),
-                "taken_for": taken_for,
-            }
+    for label, row, right, predicted in zip(names, counts, np.diag(counts), counts.sum(axis=0), strict=True):
+        if n := int(row.sum()):
+            order = [other for other in np.argsort(-row, kind="stable") if row[other]]
+            taken_for = {names[other]: int(row[other]) for other in order}
+            figures = {"n": n, "accuracy": int(right) / n, "predicted": int(predicted)}
+            emotions[label] = {**figures, "taken_for": taken_for}
     total = int(counts.sum())
     return {"n": total, "accuracy": int(np.trace(counts)) / total, "emotions": emotions}
