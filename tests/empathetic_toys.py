@@ -25,39 +25,17 @@ from paddle_dialog.tasks.empathetic.network.emo_prepend import EmoPrepend
 from paddle_dialog.tasks.empathetic.prediction import EmpatheticPredictor
 from paddle_dialog.text.vocabulary import Vocabulary
 
+_TRANSFORMER = {"name": "transformer", "width": 8, "num_heads": 2, "decoder_layers": 2, "dropout": 0.0}
 MODELS: dict[str, dict[str, Any]] = {
     "lstm": {"name": "lstm_attention", "embedding_size": 8, "hidden_size": 8, "dropout": 0.0},
-    "transformer": {
-        "name": "transformer",
-        "width": 8,
-        "num_heads": 2,
-        "inner_width": 12,
-        "encoder_layers": 1,
-        "decoder_layers": 2,
-        "dropout": 0.0,
-    },
+    "transformer": {**_TRANSFORMER, "inner_width": 12, "encoder_layers": 1},
     "convolutional": {
-        "name": "transformer",
-        "width": 8,
-        "encoder_layers": 2,
-        "decoder_layers": 2,
-        "num_heads": 2,
-        "key_size": 4,
-        "value_size": 6,
-        "inner_width": 5,
-        "feed_forward": "cc",
-        "project_embeddings": True,
-        "tie_output": False,
-        "dropout": 0.0,
+        **{**_TRANSFORMER, "encoder_layers": 2, "key_size": 4, "value_size": 6, "inner_width": 5},
+        **{"feed_forward": "cc", "project_embeddings": True, "tie_output": False},
     },
     "causal": {
-        "name": "causal_transformer",
-        "width": 8,
-        "num_heads": 2,
-        "inner_width": 12,
-        "num_layers": 2,
-        "copy_size": 4,
-        "dropout": 0.0,
+        **{"name": "causal_transformer", "width": 8, "num_heads": 2, "inner_width": 12, "num_layers": 2},
+        **{"copy_size": 4, "dropout": 0.0},
     },
 }
 DIALOGUES = [
@@ -91,11 +69,8 @@ def make_network(config: EmpatheticConfig, vocab_size: int, seed: int = 1) -> Em
             values[0] = 0.0  # padding
         parameter.set_value(paddle.to_tensor(values))
     for name, buffer in network.emotion_head.named_buffers():  # of n-grams, whose bucket 0 is padding
-        values = (
-            np.abs(rng.normal(0.0, 0.4, buffer.shape))
-            if name == "ngram_idf"
-            else rng.normal(0.0, 2.0, buffer.shape)
-        )
+        values = rng.normal(0.0, 0.4 if name == "ngram_idf" else 2.0, buffer.shape)
+        values = np.abs(values) if name == "ngram_idf" else values
         values[0] = 0.0
         buffer.set_value(paddle.to_tensor(values.astype("float32")))
     network.eval()

@@ -186,12 +186,7 @@ def test_nothing_is_said_twice_and_no_reflection_follows_another() -> None:
 @pytest.mark.parametrize(
     ("reply", "turns", "language", "is_said"),
     [
-        (
-            "That must be so hard for you.",
-            ["a", "It must be so hard!", "b"],
-            "en",
-            True,
-        ),  # four words in a row
+        ("That must be so hard for you.", ["a", "It must be so hard!", "b"], "en", True),  # four words
         ("That must be hard.", ["a", "It must be so hard!", "b"], "en", False),
         ("I see.", ["a", "I see.", "b"], "en", True),
         ("my dog died last night", ["my dog died last night", "oh", "b"], "en", False),  # the speaker said it
@@ -243,9 +238,7 @@ def recipe(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return save_model(tmp_path_factory.mktemp("judged"), "causal", decoding={"beam_size": 4, "max_length": 6})
 
 
-STATEMENTS = [
-    f"My {animal} died last {night}." for animal in ("dog", "cat", "bird") for night in ("night", "week")
-]
+STATEMENTS = [f"My {one} died last {night}." for one in ("dog", "cat", "bird") for night in ("night", "week")]
 
 
 @pytest.mark.parametrize("liked", ["reflected", "written"])
@@ -276,13 +269,10 @@ def test_a_fitted_judge_answers_as_the_raters_liked(
     context = json.dumps({"context": [STATEMENTS[0], "Your dog died last night!", STATEMENTS[1]]})
     asked = STATEMENTS[0] if liked == "reflected" else context
     predict = ("predict", "-c", recipe, "--json", "--n-best", 5, asked)
+    made = tmp_path / "judged"
     judged, off, plain = (
         json.loads(run_here(*predict, "--weights", folder, "-o", f"replies.judge={judge}").stdout)
-        for folder, judge in (
-            (tmp_path / "judged", "true"),
-            (tmp_path / "judged", "false"),
-            (weights, "null"),
-        )
+        for folder, judge in ((made, "true"), (made, "false"), (weights, "null"))
     )
     assert judged["predictions"][0]["origin"] == liked and judged["act"] == "statement"
     assert {one["origin"] for one in plain["predictions"]} == {"model"} and "act" not in plain

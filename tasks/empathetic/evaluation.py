@@ -91,9 +91,9 @@ def evaluate(predictor: EmpatheticPredictor, source: str, predictions: Path | No
     generated, answers = [one for one, _ in found], [one for _, one in found]
     if predictions is not None:
         records = []
-        for dialogue, own, answer in zip(dialogues, generated, answers, strict=True):
+        for dialogue, own, given in zip(dialogues, generated, answers, strict=True):
             truth = {"gold_emotion": dialogue.emotion, "reference": dialogue.target}
-            records.append({**answer.as_dict(), "generated": own.predictions[0].text, **truth})
+            records.append({**given.as_dict(), "generated": own.predictions[0].text, **truth})
         write_records(predictions, records)
     record = {
         **_likelihood_metrics(predictor, dialogues),

@@ -8,7 +8,6 @@ chooses among them.
 
 from __future__ import annotations
 
-import importlib.resources
 import json
 import math
 import re
@@ -17,6 +16,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise, product
+from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
@@ -56,7 +56,6 @@ _TONES: dict[Tone, tuple[str, ...]] = {  # of the emotions that have one
 _KIND_OF_TONE: dict[Tone, Kind] = {"glad": "good", "sorry": "trouble", "plain": "plain"}
 
 _UNIT = re.compile(r"[a-z]+(?:'[a-z]+)?|\d+|[\u3400-\u9fff]")
-_MARK = re.compile(r"[?？]")
 
 
 @dataclass(frozen=True)
@@ -94,9 +93,7 @@ class Answer:
     predictions: Sequence[ReplyPrediction]  # the replies, best first
     emotions: Sequence[str] = EMOTIONS  # that the probabilities are of [C]
     act: Act | None = None  # the dialogue act of the newest turn; None without a judge
-    care: bool = (
-        False  # the newest turn speaks of danger, and a fixed sentence answers it; no emotion is named
-    )
+    care: bool = False  # the newest turn speaks of danger: a fixed sentence answers it, no emotion is named
     hint: str | None = None  # to a speaker whose language the model does not read
 
     @property
@@ -119,7 +116,7 @@ class Answer:
 
 def units(text: str) -> list[str]:
     """Return the words of a text in lower case, its Chinese characters one by one, and one mark if it asks."""
-    return [*_words(text), *(["?"] if _MARK.search(text) else [])]
+    return [*_words(text), *(["?"] if "?" in text or "？" in text else [])]
 
 
 def _words(text: str) -> list[str]:
@@ -235,22 +232,17 @@ class WrittenReplies:
 
 
 def _text_lines(name: str) -> list[str]:
-    path = importlib.resources.files("paddle_dialog.tasks.empathetic") / "texts" / name
+    path = Path(__file__).parent / "texts" / name
     return path.read_text(encoding="utf-8").splitlines()
 
 
 def read_written(language: str) -> list[WrittenReply]:
     """Read `texts/written_*.jsonl`: `act`, `turn` and `reply` a line, and perhaps `emotions` and `general`."""
-    return [
-        WrittenReply(
-            ACTS.index(line["act"]),
-            line["turn"],
-            line["reply"],
-            tuple(line.get("emotions", ())),
-            line.get("general", False),
-        )
-        for line in map(json.loads, _text_lines(f"written_{language}.jsonl"))
-    ]
+    replies = []
+    for line in map(json.loads, _text_lines(f"written_{language}.jsonl")):
+        act, emotions = ACTS.index(line["act"]), tuple(line.get("emotions", ()))
+        replies.append(WrittenReply(act, line["turn"], line["reply"], emotions, line.get("general", False)))
+    return replies
 
 
 def _bag(turn: str) -> set[str]:

@@ -84,7 +84,7 @@ def chosen_vocabulary(
             f"data.max_vocabulary: is {settings.max_vocabulary}, and {smallest} entries are reserved for roles and "
             "emotions; give more"
         )
-    vocabulary = Vocabulary.of_data(settings, [counts.elements()], known, reserved)
+    vocabulary = Vocabulary.of_data(settings, [list(counts.elements())], known, reserved)
     if known is None and vocabulary.tokens[len(SPECIAL_TOKENS) : smallest] != reserved:
         raise UserError(
             f"{settings.vocabulary}: is not a vocabulary of this task: {reserved[0]} … {reserved[-1]} must follow "
@@ -156,10 +156,8 @@ class DialogueEncoder:
         self._lexicon = lexicon
         self._max_length = config.data.max_length
         self._roles = not isinstance(config.model, PretrainedConfig)
-        self._hints = config.emotion.hints
-        self._buckets = config.emotion.ngram_buckets
-        self._extends = config.generator.pointer
-        self._marks = config.data.mark_turns
+        self._hints, self._buckets = config.emotion.hints, config.emotion.ngram_buckets
+        self._extends, self._marks = config.generator.pointer, config.data.mark_turns
         self.forget()
 
     def numbers(self, words: Sequence[str]) -> np.ndarray:
@@ -204,7 +202,10 @@ class DialogueEncoder:
         """
         words = context.words  # [n]
         ids = self._ids(words, unknown)  # [n]
-        extended = self._extend(words, ids)
+        extended: dict[int, int] = {}
+        if self._extends:
+            for place in np.flatnonzero(ids == Vocabulary.unk_id).tolist():
+                ids[place] = extended.setdefault(int(words[place]), len(self.vocabulary) + len(extended))
         source = Source(
             np.append(CLS_ID, ids),
             np.append(0, _ROLE_IDS[context.roles]) if self._roles else None,
@@ -257,14 +258,6 @@ class DialogueEncoder:
             ids[np.isin(words, list(unknown))] = Vocabulary.unk_id
         return ids
 
-    def _extend(self, words: np.ndarray, ids: np.ndarray) -> dict[int, int]:
-        """Give the unknown words of `ids` extended ones, in place."""
-        extended: dict[int, int] = {}
-        if self._extends:
-            for place in np.flatnonzero(ids == Vocabulary.unk_id).tolist():
-                ids[place] = extended.setdefault(int(words[place]), len(self.vocabulary) + len(extended))
-        return extended
-
     def _number(self, word: str) -> int:
         number = self._numbers.setdefault(word, len(self._numbers))
         if number == len(self._rows):
@@ -295,12 +288,10 @@ def make_encoder(
         language: of the conversations; None where it is English, which needs no file of a bundle.
     """
     lexicon = None
-    if config.emotion.hints and marks is None:
-        lexicon = EmotionLexicon.load(config.emotion.lexicon)
-    elif config.emotion.hints and marks is not None:
-        lexicon = EmotionLexicon.from_marks(marks, vocabulary, HINTS)
-    known = make_language(config.language, None) if language is None else language
-    return DialogueEncoder(vocabulary, config, lexicon, known)
+    if config.emotion.hints:
+        shipped = None if marks is None else EmotionLexicon.from_marks(marks, vocabulary, HINTS)
+        lexicon = shipped if shipped is not None else EmotionLexicon.load(config.emotion.lexicon)
+    return DialogueEncoder(vocabulary, config, lexicon, language or make_language(config.language, None))
 
 
 def pad_sources(sources: Sequence[Source]) -> tuple[Source, np.ndarray]:

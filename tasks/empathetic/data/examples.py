@@ -100,8 +100,7 @@ class DialogueDataset(io.Dataset):
             self._emotions.append(
                 NO_EMOTION if label is None else emotion_id(label, self.encoder.language.emotions)
             )
-        words = self.encoder.words() if counts is not None else []
-        self._once = np.array([counts is not None and counts[word] == 1 for word in words], dtype=bool)
+        self._once = np.array([counts is not None and counts[word] == 1 for word in self.encoder.words()])
 
     def set_epoch(self, epoch: int) -> None:
         """Choose the epoch, from 0, which decides what is shown as unknown."""
@@ -203,20 +202,13 @@ def training_data(
         notes.append(f"further conversations {settings.more}: {len(more):,} pieces")
     dev = None
     if settings.dev is not None:
-        dev = _dev(config, settings.dev, vocabulary, encoder)
+        dialogues, longest = read_dialogues(settings.dev, config.language), longest_target(config)
+        scored = DialogueDataset(dialogues, config, vocabulary, longest, encoder=encoder.fresh())
+        dev = EncodedData(scored, scored.lengths)
         notes.append(f"dev data {settings.dev}: {len(dev.lengths):,} examples")
     files = {} if pieces is None else {PIECES: pieces}
     encoded = EncodedData(dataset, dataset.lengths)
     return TrainingData(encoded, dev, {VOCABULARY: vocabulary}, collate, notes, files)
-
-
-def _dev(
-    config: EmpatheticConfig, source: str, vocabulary: Vocabulary, encoder: DialogueEncoder
-) -> EncodedData:
-    """Encode the dialogues of the dev figure, with replies as long as the model can score."""
-    dialogues = read_dialogues(source, config.language)
-    dataset = DialogueDataset(dialogues, config, vocabulary, longest_target(config), encoder=encoder.fresh())
-    return EncodedData(dataset, dataset.lengths)
 
 
 def _further_conversations(

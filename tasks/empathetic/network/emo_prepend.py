@@ -68,7 +68,7 @@ class EmoPrepend(PointerSeq2Seq):
         self._likeliest = config.emotion.prepend_form == "argmax"
         # One stack reads context and reply, so the reply's words are marked with their role, as the context's are.
         self._reply_role = isinstance(model, CausalTransformerConfig)
-        self.emotion_head = EmotionHead(config, self.encoder.output_size)
+        self.emotion_head = EmotionHead(config, self.encoder.output_size, model.dropout)
 
     def forward(  # type: ignore[override]
         self,
@@ -179,9 +179,10 @@ class EmotionHead(nn.Layer):
     Args:
         config: of the network; with `small_talk` the n-grams also recognise contexts without emotion.
         width: of the encoder outputs H.
+        dropout: rate on the pooled features.
     """
 
-    def __init__(self, config: EmpatheticConfig, width: int) -> None:
+    def __init__(self, config: EmpatheticConfig, width: int, dropout: float) -> None:
         super().__init__()
         settings, emotions = config.emotion, len(EMOTIONS_OF[config.language])
         attends = settings.head == "attention"  # else position 0 is taken
@@ -194,7 +195,7 @@ class EmotionHead(nn.Layer):
         self.neutrality = settings.small_talk
         self.encoder_weight = settings.encoder_weight
         self.column_weights = column_weights(settings.character_weight)  # [G]
-        self.dropout = Dropout(config.model.dropout)
+        self.dropout = Dropout(dropout)
         self.output = nn.Linear(width, emotions, bias_attr=False)
 
     def forward(self, outputs: Tensor, real: Tensor) -> Tensor:
