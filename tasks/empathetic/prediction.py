@@ -256,11 +256,12 @@ class EmpatheticPredictor(GenerationPredictor):
         """
         found = list(contexts)
         rows = [row for row, one in enumerate(contexts) if one.given is None and len(one.turns) > 1]
-        if rows:
-            alone = self.understand(self.read([[contexts[row].turns[-1]] for row in rows]))
-            for row, newest in zip(rows, alone, strict=True):
-                mixed = _newest_first(contexts[row].emotions, newest.emotions)
-                found[row] = dataclasses.replace(contexts[row], predicted=mixed)
+        alone = self.understand(self.read([[contexts[row].turns[-1]] for row in rows])) if rows else []
+        for row, newest in zip(rows, alone, strict=True):
+            logs = np.log(np.maximum(newest.emotions, TINY))  # [C]
+            clarity = 1 + float(newest.emotions @ logs) / math.log(len(logs))
+            mixed = np.maximum(contexts[row].emotions, TINY) ** (1 - clarity) * np.exp(clarity * logs)  # [C]
+            found[row] = dataclasses.replace(contexts[row], predicted=mixed / mixed.sum())
         return found
 
     def _answer(
@@ -295,9 +296,8 @@ class EmpatheticPredictor(GenerationPredictor):
         emotion, replies = record["emotion"], record["predictions"]
         if "care" in record:
             return f"[care] {replies[0]['text']}"
-        head = f"[{NO_CLEAR_EMOTION if emotion is None else emotion}" + (
-            f" {record['emotions'][emotion]:.0%}]" if emotion in record["emotions"] else "]"
-        )
+        share = f" {record['emotions'][emotion]:.0%}" if emotion in record["emotions"] else ""
+        head = f"[{emotion or NO_CLEAR_EMOTION}{share}]"
         if len(replies) == 1:
             return f"{head} {replies[0]['text']}{origin_note(replies[0])}"
         rows = (f"  {reply['score']:8.4f}  {reply['text']}{origin_note(reply)}" for reply in replies)
@@ -380,10 +380,8 @@ class EmpatheticPredictor(GenerationPredictor):
         self, settings: EmpatheticDecodingConfig, n_best: int, seed: int | None = None
     ) -> SearchOptions:
         """Return the generator's search for candidates where `n_best` replies are wanted."""
-        processors: list[LogitsProcessor] = [
-            ForbiddenTokens([not_words(self.emotions)]),
-            MinimumLength(MIN_LENGTH, Vocabulary.eos_id),
-        ]
+        forbidden = ForbiddenTokens([not_words(self.emotions)])
+        processors: list[LogitsProcessor] = [forbidden, MinimumLength(MIN_LENGTH, Vocabulary.eos_id)]
         if settings.no_repeat_ngram:
             processors.append(NoRepeatNGram(settings.no_repeat_ngram))
         return SearchOptions.of(settings, n_best, self.config.seed if seed is None else seed, processors)
@@ -394,15 +392,6 @@ def _through_paddle(network: nn.Layer) -> Any:
     from paddle_dialog.tasks.empathetic.network.emo_prepend import EmoPrepend, PaddleEmoPrepend
 
     return PaddleEmoPrepend(network) if isinstance(network, EmoPrepend) else network
-
-
-def _newest_first(conversation: np.ndarray, newest: np.ndarray) -> np.ndarray:
-    """Return the probabilities [C] of `EmpatheticPredictor._emotion_of_last_turn`."""
-    logs = np.log(np.maximum(newest, TINY))  # [C]
-    clarity = 1 + float(newest @ logs) / math.log(len(newest))
-    mixed = np.maximum(conversation, TINY) ** (1 - clarity) * np.exp(clarity * logs)  # [C]
-    probabilities: np.ndarray = mixed / mixed.sum()
-    return probabilities
 
 
 def write_replies(

@@ -31,10 +31,9 @@ class SentimentNetwork(nn.Layer):
         # The Transformer applies dropout to embeddings after adding positions.
         self.embedding_dropout = Dropout(model.dropout if isinstance(model, LstmAttentionConfig) else 0.0)
         self.encoder = build_encoder(model)
-        self.query = (
-            nn.Linear(self.encoder.output_size, 1, bias_attr=False) if config.pooling == "attention" else None
-        )
-        self.output = nn.Linear(self.encoder.output_size, 1)
+        width, attends = self.encoder.output_size, config.pooling == "attention"
+        self.query = nn.Linear(width, 1, bias_attr=False) if attends else None
+        self.output = nn.Linear(width, 1)
         self.dropout = residual_dropout(model.dropout)
         self.unknown_rate = config.data.unknown_rate
         self.network_share = linear.network_share
@@ -73,9 +72,8 @@ class SentimentNetwork(nn.Layer):
         real = real.astype("float32").unsqueeze(-1)  # [B, S, 1]
         lowest = (real - 1.0) * 1e4
         if self.query is None:
-            weights = (outputs >= (outputs + lowest).max(1, keepdim=True)).astype(
-                "float32"
-            ) * real  # [B, S, H]
+            greatest = (outputs + lowest).max(1, keepdim=True)  # [B, 1, H]
+            weights = (outputs >= greatest).astype("float32") * real  # [B, S, H]
             weights = weights / weights.sum(1, keepdim=True)
         else:
             weights = F.softmax(self.query(outputs) + lowest, axis=1)  # [B, S, 1]

@@ -87,19 +87,17 @@ class DialogueDataset(io.Dataset):
         self._seed, self._epoch = config.seed, 0
         self._unknown_rate = 0.0 if counts is None else config.data.unknown_rate
         self._learns_contexts = counts is not None and config.generator.context_weight > 0
-        self._contexts: list[EncodedContext] = []
-        self._targets: list[np.ndarray] = []
-        self._emotions: list[int] = []
+        # Context, target and emotion of each.
+        self._encoded: list[tuple[EncodedContext, np.ndarray, int]] = []
         self.cut_targets = 0
         for dialogue in dialogues:
             tokens = self.encoder.language.tokens_of(dialogue.target)
             self.cut_targets += len(tokens) > max_target_length
-            label = dialogue.emotion
-            self._contexts.append(self.encoder.context(dialogue.context))
-            self._targets.append(self.encoder.numbers(tokens[:max_target_length]))
-            self._emotions.append(
-                NO_EMOTION if label is None else emotion_id(label, self.encoder.language.emotions)
-            )
+            emotion = NO_EMOTION
+            if dialogue.emotion is not None:
+                emotion = emotion_id(dialogue.emotion, self.encoder.language.emotions)
+            context = self.encoder.context(dialogue.context)
+            self._encoded.append((context, self.encoder.numbers(tokens[:max_target_length]), emotion))
         self._once = np.array([counts is not None and counts[word] == 1 for word in self.encoder.words()])
 
     def set_epoch(self, epoch: int) -> None:
@@ -109,14 +107,13 @@ class DialogueDataset(io.Dataset):
     @property
     def lengths(self) -> np.ndarray:
         """Positions of source and target of each example, [N, 2]."""
-        pairs = zip(self._contexts, self._targets, strict=True)
-        return np.array([[len(context.words) + 1, len(target)] for context, target in pairs])
+        return np.array([[len(context.words) + 1, len(target)] for context, target, _ in self._encoded])
 
     def __len__(self) -> int:
-        return len(self._contexts)
+        return len(self._encoded)
 
     def __getitem__(self, index: int) -> Example:
-        context, target, emotion = self._contexts[index], self._targets[index], self._emotions[index]
+        context, target, emotion = self._encoded[index]
         unknown = self._shown_as_unknown(index, context.words, target)
         source, extended = self.encoder.pack(context, unknown=unknown)
         dialogue, next_words = self.dialogues[index], None
