@@ -31,13 +31,8 @@ TURNS = [
 def chinese_config(**sections: Any) -> EmpatheticConfig:
     """Return the configuration of a tiny Chinese model; `sections` are laid over it."""
     own = {"beam_size": 5, "max_length": 8, **sections.pop("decoding", {})}
-    settings = {
-        "language": "zh",
-        "model": MODELS["transformer"],
-        "emotion": {"hints": False},
-        "decoding": own,
-    }
-    return build(EmpatheticConfig, {"task": "empathetic", **settings, **sections}, "test")
+    settings = {"model": MODELS["transformer"], "emotion": {"hints": False}, "decoding": own, **sections}
+    return build(EmpatheticConfig, {"task": "empathetic", "language": "zh", **settings}, "test")
 
 
 def chinese_predictor(**sections: Any) -> EmpatheticPredictor:

@@ -102,9 +102,8 @@ def test_a_line_of_turns_gives_an_example_for_every_listeners_turn(tmp_path: Pat
 def test_an_example_without_a_reply_teaches_the_emotion_alone() -> None:
     predictor = chinese_predictor()
     dialogues = [Dialogue([TURNS[0]], "", "sad"), Dialogue([TURNS[0]], TURNS[1])]
-    dataset = DialogueDataset(
-        dialogues, predictor.config, predictor.vocabulary, 20, encoder=predictor.encoder.fresh()
-    )
+    encoder = predictor.encoder.fresh()
+    dataset = DialogueDataset(dialogues, predictor.config, predictor.vocabulary, 20, encoder=encoder)
     batch = collate([dataset[0], dataset[1]])
     assert batch.emotion.tolist() == [emotion_id("sad", CHINESE_EMOTIONS), -1]
     assert batch.mask.sum(axis=1).tolist() == [0, len(CHINESE.tokens_of(TURNS[1])) + 1]

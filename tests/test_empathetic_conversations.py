@@ -57,10 +57,8 @@ def test_every_turn_that_is_answered_is_learned_exactly_once(
         learned += [*piece.context[-piece.new_turns :], piece.target]
         whole = next(own for own in conversations if piece.target in own)
         start = whole.index(piece.context[0])
-        assert start % 2 == 0 and whole[start : start + len(piece.context) + 1] == [
-            *piece.context,
-            piece.target,
-        ]
+        turns = [*piece.context, piece.target]
+        assert start % 2 == 0 and whole[start : start + len(turns)] == turns
         # a piece outgrows its room only where its fewest turns do
         assert sum(len(turn.split()) + 1 for turn in piece.context) <= room or piece.new_turns == 1
     assert learned == [turn for own in conversations for turn in own[: len(own) // 2 * 2]]
