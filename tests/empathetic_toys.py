@@ -84,17 +84,19 @@ def predictor_of(
     return EmpatheticPredictor(config, TrainedModel.of_network(network, {"text": vocabulary}), **options)
 
 
-def random_judge(width: int = 8, seed: int = 3) -> Judge:
-    """Return a judge with random weights."""
-    return Judge(np.random.default_rng(seed).normal(0.0, 1.0, judged_width(width)))
+def random_predictor(
+    family: str = "transformer", judge: Judge | None = None, **sections: Any
+) -> EmpatheticPredictor:
+    """Return the predictor of a random model."""
+    config, vocabulary = make_config(family, **sections), make_vocabulary()
+    return predictor_of(config, make_network(config, len(vocabulary)), vocabulary, judge=judge)
 
 
 def judged_predictor(judge: Judge | None = None, **sections: dict[str, Any]) -> EmpatheticPredictor:
     """Return a random causal model that chooses among generated, written and reflected replies by a judge."""
     sections["decoding"] = {"beam_size": 4, "max_length": 6, **sections.get("decoding", {})}
-    config, vocabulary = make_config("causal", **sections), make_vocabulary()
-    network = make_network(config, len(vocabulary))
-    return predictor_of(config, network, vocabulary, judge=judge or random_judge())
+    judge = judge or Judge(np.random.default_rng(3).normal(0.0, 1.0, judged_width(8)))
+    return random_predictor("causal", judge, **sections)
 
 
 def save_model(folder: Path, family: str = "transformer", **sections: dict[str, Any]) -> Path:

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from command import run_here
-from empathetic_toys import make_config, make_network, make_vocabulary, predictor_of, save_model
+from empathetic_toys import random_predictor, save_model
 from empathetic_zh_toys import chinese_predictor, save_chinese_model
 from serving_toys import make_app, running
 
@@ -117,17 +117,12 @@ def test_a_faulty_file_of_answers_is_refused(tmp_path: Path, text: str | bytes, 
 
 ENGLISH, CHINESE = answer(SHIPPED, "i want to die"), answer(SHIPPED, "我想死")
 TURNS = [("I want to die.", ENGLISH), ("我不想活了", CHINESE), ("我不想活了 😭 i'm done", CHINESE)]
-TINY = {"decoding": {"max_length": 5, "beam_size": 3}}
-
-
-def english_predictor(**sections: Any) -> Any:
-    config, vocabulary = make_config(**{**TINY, **sections}), make_vocabulary()
-    return predictor_of(config, make_network(config, len(vocabulary)), vocabulary)
+TINY: dict[str, Any] = {"decoding": {"max_length": 5, "beam_size": 3}}
 
 
 @pytest.fixture(scope="module", params=["en", "zh"])
 def predictor(request: pytest.FixtureRequest) -> Any:
-    return english_predictor() if request.param == "en" else chinese_predictor(**TINY)
+    return random_predictor(**TINY) if request.param == "en" else chinese_predictor(**TINY)
 
 
 @pytest.fixture(scope="module", params=["en", "zh"])
@@ -212,7 +207,7 @@ def test_over_http_even_with_a_banned_word(predictor: Any) -> None:
 
 
 def test_both_languages_behind_one_address() -> None:
-    english, chinese = english_predictor(), chinese_predictor(**TINY)
+    english, chinese = random_predictor(**TINY), chinese_predictor(**TINY)
     with served(english, chinese) as client:
         cards = [card["details"] for card in client.get("/v1/models").json()["models"]]
         assert [card["language"] for card in cards] == ["en", "zh"]

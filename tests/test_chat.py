@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import pytest
 from command import run_here, start
-from empathetic_toys import make_config, make_network, make_vocabulary, predictor_of, save_model
+from empathetic_toys import random_predictor, save_model
 
 from paddle_dialog.errors import UserError
 from paddle_dialog.tasks.empathetic.chat_command import Chat, format_answer
@@ -22,18 +22,12 @@ from paddle_dialog.tasks.empathetic.data.emotions import EMOTIONS
 from paddle_dialog.tasks.empathetic.prediction import EmpatheticPredictor
 from paddle_dialog.tasks.empathetic.replies import Answer, ReplyPrediction
 
-TINY = {"data": {"max_length": 24}, "decoding": {"beam_size": 2, "max_length": 5}}
-
-
-def make_predictor(**sections: Any) -> EmpatheticPredictor:
-    """Return a random model."""
-    config, vocabulary = make_config(**{**TINY, **sections}), make_vocabulary()
-    return predictor_of(config, make_network(config, len(vocabulary)), vocabulary)
+TINY: dict[str, Any] = {"data": {"max_length": 24}, "decoding": {"beam_size": 2, "max_length": 5}}
 
 
 @pytest.fixture(scope="module")
 def predictor() -> EmpatheticPredictor:
-    return make_predictor()
+    return random_predictor(**TINY)
 
 
 def test_an_answer_for_reading() -> None:
@@ -93,7 +87,7 @@ def test_the_emotion_can_be_set_and_given_back(predictor: EmpatheticPredictor) -
 
 
 def test_of_hundreds_of_turns_the_newest_are_read() -> None:
-    predictor = make_predictor(decoding={"strategy": "greedy", "max_length": 3})
+    predictor = random_predictor(**{**TINY, "decoding": {"strategy": "greedy", "max_length": 3}})
     chat, lengths = Chat(predictor), []
     read = predictor.model.read_contexts
     predictor.model.read_contexts = lambda source, n: lengths.append(n.max().item()) or read(source, n)

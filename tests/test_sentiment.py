@@ -37,8 +37,7 @@ from paddle_dialog.tasks.sentiment.data import (
     shortened,
     tokens_of,
 )
-from paddle_dialog.tasks.sentiment.linear import fit_linear
-from paddle_dialog.tasks.sentiment.network import SentimentLoss, SentimentNetwork
+from paddle_dialog.tasks.sentiment.network import SentimentLoss, SentimentNetwork, fit_linear
 from paddle_dialog.tasks.sentiment.prediction import SentimentPredictor
 from paddle_dialog.text.vocabulary import SPECIAL_TOKENS, Vocabulary
 

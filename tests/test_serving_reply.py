@@ -5,7 +5,7 @@ import re
 from collections import Counter
 
 import pytest
-from empathetic_toys import judged_predictor, make_config, make_network, make_vocabulary, predictor_of
+from empathetic_toys import judged_predictor, random_predictor
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from serving_toys import loader, make_app, running
@@ -20,12 +20,8 @@ from paddle_dialog.tasks.empathetic.data.language import ENGLISH, _split_chunk
 CONTEXT = ["my dog died .", "oh no !", "he was called Rex ."]
 
 
-def make_predictor(**sections):
-    config = make_config(
-        decoding={"max_length": 8, "beam_size": 3, **sections.pop("decoding", {})}, **sections
-    )
-    vocabulary = make_vocabulary()
-    return predictor_of(config, make_network(config, len(vocabulary)), vocabulary)
+def make_predictor():
+    return random_predictor(decoding={"max_length": 8, "beam_size": 3})
 
 
 def start(predictor=None, words=None):

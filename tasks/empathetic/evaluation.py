@@ -52,6 +52,11 @@ BY_KINSHIP: tuple[str, ...] = (
     *("annoyed", "angry", "furious", "disgusted", "terrified", "afraid", "anxious", "apprehensive"),
 )
 GLANCE = 1000  # examples that measure an accuracy to about 1.5 points within seconds
+STOCK_PHRASES = {
+    "en": ("sorry", "to", "hear"),
+    "zh": tuple("理解你"),
+}  # units of what listeners say too often
+OPENING = 4  # characters by which Chinese replies begin alike
 TOGETHER = 4  # batches that a process answers, each of contexts of like length
 
 
@@ -198,14 +203,14 @@ def reply_metrics(
     """
     count = len(hypotheses)
     openings = {}
-    if language.opening:
-        openings["common_openings"] = common_openings(hypotheses, language.opening)
+    if language.name == "zh":
+        openings["common_openings"] = common_openings(hypotheses, OPENING)
     return {
         "bleu": corpus_bleu(hypotheses, references),
         "distinct_1": distinct_n(hypotheses, 1),
         "distinct_2": distinct_n(hypotheses, 2),
         "unique_replies": len({tuple(reply) for reply in hypotheses}) / count,
-        "stock_replies": sum(has_phrase(reply, language.stock_phrase) for reply in hypotheses) / count,
+        "stock_replies": sum(has_phrase(reply, STOCK_PHRASES[language.name]) for reply in hypotheses) / count,
         **openings,
         "repeated_4grams": sum(has_repeated_ngram(reply, 4) for reply in hypotheses) / count,
         "mean_length": sum(map(len, hypotheses)) / count,

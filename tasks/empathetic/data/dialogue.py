@@ -107,9 +107,7 @@ def parse_context(text: str) -> list[str]:
     except ValueError as error:
         raise UserError(f'{start} is {error}; give a turn as text, or {{"context": [turn, …]}}') from error
     if not isinstance(turns, list) or not all(isinstance(turn, str) for turn in turns):
-        raise UserError(
-            f"{start} is a JSON object whose context must be a list of turns, each a text in quotes"
-        )
+        raise UserError(f"{start} is JSON whose context must be a list of turns, each a text in quotes")
     return turns
 
 

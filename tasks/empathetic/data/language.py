@@ -193,16 +193,6 @@ class Language:
         """The emotions that a model of it predicts."""
         return EMOTIONS_OF[self.name]
 
-    @property
-    def stock_phrase(self) -> tuple[str, ...]:
-        """The units of what listeners say too often."""
-        return ("sorry", "to", "hear") if self.name == "en" else tuple("理解你")
-
-    @property
-    def opening(self) -> int:
-        """How many units begin a reply alike, for `common_openings`; 0 where that is not reported."""
-        return 0 if self.name == "en" else 4
-
     @cached_property
     def tokens_of(self) -> Any:
         """`tokenise` with a memory, as `functools` makes it."""
