@@ -41,8 +41,7 @@ HINTS = "hints.txt"  # the file in a bundle that marks which words of the vocabu
 NO_EMOTION = -1  # label of an example that is not annotated, and condition where the emotion is predicted
 # Roles of words; 0 belongs to padding and to positions that nobody said, such as CLS.
 NO_ROLE, SPEAKER, LISTENER = 0, 1, 2
-_ROLE_IDS = np.zeros(3, dtype=np.int64)
-_ROLE_IDS[[NO_ROLE, SPEAKER, LISTENER]] = 0, SPEAKER_ID, LISTENER_ID
+_ROLE_IDS = np.array([0, SPEAKER_ID, LISTENER_ID])
 
 
 def reserved_entries(emotions: Sequence[str] = EMOTIONS) -> tuple[str, ...]:
