@@ -104,12 +104,12 @@ def _example(record: dict[str, Any], emotions: Sequence[str]) -> Dialogue:
         raise ValueError("'context' must be a list of at least one turn")
     context = _cleaned(turns, "turn {} of the context")
     check_alternation(context)
-    emotion, target = _emotion(record, emotions), record["target"]
-    target = (
-        "" if target is None and emotion is not None else clean_turn(_string(target, "'target'"), "'target'")
-    )
-    situation = _string(record.get("situation") or "", "'situation'")
-    return Dialogue(context, target, emotion, " ".join(situation.split()) or None)
+    emotion, target, situation = _emotion(record, emotions), record["target"], record.get("situation")
+    if target is not None or emotion is None:
+        target = clean_turn(_string(target, "'target'"), "'target'")
+    if situation is not None:
+        situation = " ".join(_string(situation, "'situation'").split()) or None
+    return Dialogue(context, target or "", emotion, situation)
 
 
 def _turns(record: Record) -> list[str]:
@@ -125,8 +125,8 @@ def _emotion(record: Record, emotions: Sequence[str]) -> str | None:
 
 
 def _cleaned(turns: Sequence[Any], role: str) -> list[str]:
-    roles = [role.format(number) for number in range(1, len(turns) + 1)]
-    return [clean_turn(_string(turn, name), name) for turn, name in zip(turns, roles, strict=True)]
+    named = [(turn, role.format(number)) for number, turn in enumerate(turns, start=1)]
+    return [clean_turn(_string(turn, name), name) for turn, name in named]
 
 
 def _string(value: Any, role: str) -> str:
