@@ -19,8 +19,8 @@ from paddle_dialog.config.models import TransformerConfig
 from paddle_dialog.errors import UserError
 from paddle_dialog.models.seq2seq import PointerSeq2Seq
 from paddle_dialog.serving.config import LimitsConfig
-from paddle_dialog.serving.endpoint import WordFilter
-from paddle_dialog.tasks.translation.api import TranslationEndpoint
+from paddle_dialog.serving.endpoint import NoResult, WordFilter
+from paddle_dialog.tasks.translation.api import TranslationEndpoint, TranslationItem
 from paddle_dialog.tasks.translation.config import (
     TranslationConfig,
     TranslationDataConfig,
@@ -194,10 +194,9 @@ def ask(client, **request):
     return response.status_code, response.json()
 
 
-def start(words=None):
+def start():
     endpoint = TranslationEndpoint(LimitsConfig(characters=12))
-    words = words or WordFilter()
-    return running(make_app(endpoint, words=words, load=loader(endpoint, predictor(), words)))
+    return running(make_app(endpoint, load=loader(endpoint, predictor())))
 
 
 def test_the_answer_is_that_of_the_command_with_attention():
@@ -219,11 +218,14 @@ def test_the_answer_is_that_of_the_command_with_attention():
 
 def test_what_cannot_be_translated_is_refused_and_banned_words_are_not_written():
     refused = {" ": "empty", "oh": "no hanzi", "之" * 9: "has 9 characters", "之" * 13: "12"}
-    text = predictor().predict([TEXT])[0][0].text
-    with start(WordFilter([text[0]])) as client:
-        for source, told in (*refused.items(), (TEXT, "has a word that this server does not write")):
+    with start() as client:
+        for source, told in refused.items():
             status, record = ask(client, source=source)
             assert status == 422 and told in record["error"]
+    endpoint, made = TranslationEndpoint(LimitsConfig()), predictor()
+    endpoint.use(made, WordFilter([made.predict([TEXT])[0][0].text[0]]))
+    (answer,) = endpoint.answer([TranslationItem(TEXT, False)], 1)
+    assert isinstance(answer, NoResult)
 
 
 @needs_chromium
