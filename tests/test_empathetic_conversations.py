@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from empathetic_toys import make_config, make_vocabulary
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from paddle_dialog.errors import UserError
@@ -42,6 +42,7 @@ def test_a_short_conversation_is_one_piece_and_a_long_one_several(tmp_path: Path
     ]
 
 
+@settings(deadline=None)
 @given(
     sizes=st.lists(st.lists(st.integers(1, 9), min_size=2, max_size=15), min_size=1, max_size=4),
     room=st.integers(1, 40),
