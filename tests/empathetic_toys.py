@@ -18,47 +18,24 @@ from paddle_dialog.data.training_data import as_tensors
 from paddle_dialog.judge import Judge
 from paddle_dialog.tasks.empathetic.config import EmpatheticConfig
 from paddle_dialog.tasks.empathetic.data.dialogue import Dialogue
-from paddle_dialog.tasks.empathetic.data.encoding import build_vocabulary, count_words
+from paddle_dialog.tasks.empathetic.data.encoding import count_words, reserved_entries
 from paddle_dialog.tasks.empathetic.data.examples import DialogueBatch
-from paddle_dialog.tasks.empathetic.data.language import tokenise
 from paddle_dialog.tasks.empathetic.judge import judged_width
 from paddle_dialog.tasks.empathetic.network.emo_prepend import EmoPrepend
 from paddle_dialog.tasks.empathetic.prediction import EmpatheticPredictor
 from paddle_dialog.text.vocabulary import Vocabulary
 
+_TRANSFORMER = {"name": "transformer", "width": 8, "num_heads": 2, "decoder_layers": 2, "dropout": 0.0}
 MODELS: dict[str, dict[str, Any]] = {
     "lstm": {"name": "lstm_attention", "embedding_size": 8, "hidden_size": 8, "dropout": 0.0},
-    "transformer": {
-        "name": "transformer",
-        "width": 8,
-        "num_heads": 2,
-        "inner_width": 12,
-        "encoder_layers": 1,
-        "decoder_layers": 2,
-        "dropout": 0.0,
-    },
+    "transformer": {**_TRANSFORMER, "inner_width": 12, "encoder_layers": 1},
     "convolutional": {
-        "name": "transformer",
-        "width": 8,
-        "encoder_layers": 2,
-        "decoder_layers": 2,
-        "num_heads": 2,
-        "key_size": 4,
-        "value_size": 6,
-        "inner_width": 5,
-        "feed_forward": "cc",
-        "project_embeddings": True,
-        "tie_output": False,
-        "dropout": 0.0,
+        **{**_TRANSFORMER, "encoder_layers": 2, "key_size": 4, "value_size": 6, "inner_width": 5},
+        **{"feed_forward": "cc", "project_embeddings": True, "tie_output": False},
     },
     "causal": {
-        "name": "causal_transformer",
-        "width": 8,
-        "num_heads": 2,
-        "inner_width": 12,
-        "num_layers": 2,
-        "copy_size": 4,
-        "dropout": 0.0,
+        **{"name": "causal_transformer", "width": 8, "num_heads": 2, "inner_width": 12, "num_layers": 2},
+        **{"copy_size": 4, "dropout": 0.0},
     },
 }
 DIALOGUES = [
@@ -78,8 +55,7 @@ def make_config(family: str = "transformer", **sections: dict[str, Any]) -> Empa
 
 def make_vocabulary(dialogues: list[Dialogue] = DIALOGUES, min_count: int = 1) -> Vocabulary:
     """Return the vocabulary of dialogues."""
-    texts = (([tokenise(turn) for turn in d.context], tokenise(d.target)) for d in dialogues)
-    return build_vocabulary(count_words(texts), min_count, None)
+    return Vocabulary.build(count_words(dialogues), min_count, None, reserved_entries())
 
 
 def make_network(config: EmpatheticConfig, vocab_size: int, seed: int = 1) -> EmoPrepend:
@@ -93,11 +69,8 @@ def make_network(config: EmpatheticConfig, vocab_size: int, seed: int = 1) -> Em
             values[0] = 0.0  # padding
         parameter.set_value(paddle.to_tensor(values))
     for name, buffer in network.emotion_head.named_buffers():  # of n-grams, whose bucket 0 is padding
-        values = (
-            np.abs(rng.normal(0.0, 0.4, buffer.shape))
-            if name == "ngram_idf"
-            else rng.normal(0.0, 2.0, buffer.shape)
-        )
+        values = rng.normal(0.0, 0.4 if name == "ngram_idf" else 2.0, buffer.shape)
+        values = np.abs(values) if name == "ngram_idf" else values
         values[0] = 0.0
         buffer.set_value(paddle.to_tensor(values.astype("float32")))
     network.eval()
@@ -111,17 +84,19 @@ def predictor_of(
     return EmpatheticPredictor(config, TrainedModel.of_network(network, {"text": vocabulary}), **options)
 
 
-def random_judge(width: int = 8, seed: int = 3) -> Judge:
-    """Return a judge with random weights."""
-    return Judge(np.random.default_rng(seed).normal(0.0, 1.0, judged_width(width)))
+def random_predictor(
+    family: str = "transformer", judge: Judge | None = None, **sections: Any
+) -> EmpatheticPredictor:
+    """Return the predictor of a random model."""
+    config, vocabulary = make_config(family, **sections), make_vocabulary()
+    return predictor_of(config, make_network(config, len(vocabulary)), vocabulary, judge=judge)
 
 
 def judged_predictor(judge: Judge | None = None, **sections: dict[str, Any]) -> EmpatheticPredictor:
     """Return a random causal model that chooses among generated, written and reflected replies by a judge."""
     sections["decoding"] = {"beam_size": 4, "max_length": 6, **sections.get("decoding", {})}
-    config, vocabulary = make_config("causal", **sections), make_vocabulary()
-    network = make_network(config, len(vocabulary))
-    return predictor_of(config, network, vocabulary, judge=judge or random_judge())
+    judge = judge or Judge(np.random.default_rng(3).normal(0.0, 1.0, judged_width(8)))
+    return random_predictor("causal", judge, **sections)
 
 
 def save_model(folder: Path, family: str = "transformer", **sections: dict[str, Any]) -> Path:

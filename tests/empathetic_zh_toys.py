@@ -12,9 +12,11 @@ from paddle_dialog.bundle.weights import read_weights
 from paddle_dialog.config.loader import dump
 from paddle_dialog.config.typed import build
 from paddle_dialog.tasks.empathetic.config import EmpatheticConfig
-from paddle_dialog.tasks.empathetic.data.encoding import build_vocabulary, count_words, make_encoder
+from paddle_dialog.tasks.empathetic.data.dialogue import Dialogue
+from paddle_dialog.tasks.empathetic.data.encoding import count_words, make_encoder, reserved_entries
 from paddle_dialog.tasks.empathetic.data.language import PIECES, learn_pieces, make_language
 from paddle_dialog.tasks.empathetic.prediction import EmpatheticPredictor
+from paddle_dialog.text.vocabulary import Vocabulary
 
 TURNS = [
     "我今天很难过，工作丢了。",
@@ -29,21 +31,16 @@ TURNS = [
 def chinese_config(**sections: Any) -> EmpatheticConfig:
     """Return the configuration of a tiny Chinese model; `sections` are laid over it."""
     own = {"beam_size": 5, "max_length": 8, **sections.pop("decoding", {})}
-    settings = {
-        "language": "zh",
-        "model": MODELS["transformer"],
-        "emotion": {"hints": False},
-        "decoding": own,
-    }
-    return build(EmpatheticConfig, {"task": "empathetic", **settings, **sections}, "test")
+    settings = {"model": MODELS["transformer"], "emotion": {"hints": False}, "decoding": own, **sections}
+    return build(EmpatheticConfig, {"task": "empathetic", "language": "zh", **settings}, "test")
 
 
 def chinese_predictor(**sections: Any) -> EmpatheticPredictor:
     """Return a random Chinese model."""
     config = chinese_config(**sections)
     language = make_language("zh", learn_pieces(TURNS, 120))
-    texts = [([language.tokenise(turn)], language.tokenise(turn)) for turn in TURNS]
-    vocabulary = build_vocabulary(count_words(texts), 1, None, language.emotions)
+    counts = count_words([Dialogue([turn], turn) for turn in TURNS], language)
+    vocabulary = Vocabulary.build(counts, reserved=reserved_entries(language.emotions))
     network = make_network(config, len(vocabulary))
     encoder = make_encoder(config, vocabulary, language=language)
     return predictor_of(config, network, vocabulary, encoder=encoder)

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from command import run_here
-from empathetic_toys import make_config, make_network, make_vocabulary, predictor_of, save_model
+from empathetic_toys import random_predictor, save_model
 from empathetic_zh_toys import chinese_predictor, save_chinese_model
 from serving_toys import make_app, running
 
@@ -41,25 +41,19 @@ def test_the_answer_is_in_the_language_of_the_turn() -> None:
 @pytest.mark.parametrize(
     ("turn", "numbers"),
     [
-        (
-            "my husband hits me every night",
-            ["911", "999", "1-800-799-7233", "0808 2000 247", "12338", "1-800-422-4453"],
-        ),
-        ("我爸又打我了，我不敢回家", ["110", "12338", "12355"]),
-        ("my uncle touches me at night", ["911", "1-800-656-4673", "1-800-422-4453", "0800 1111", "12355"]),
-        ("我被他强奸了", ["110", "12338", "12355"]),
-        ("I'm going to kill him tonight. I have the knife in my bag.", ["911", "999", "110", "988"]),
-        ("我要杀了他", ["110", "12356"]),
-        (
-            "I took the whole bottle of pills and now I can't stay awake",
-            ["911", "999", "120", "1-800-222-1222"],
-        ),
-        ("我爸突然倒在地上，没有呼吸了", ["120", "119"]),
+        ("my husband hits me every night", "911, 999, 1-800-799-7233, 0808 2000 247, 12338, 1-800-422-4453"),
+        ("我爸又打我了，我不敢回家", "110, 12338, 12355"),
+        ("my uncle touches me at night", "911, 1-800-656-4673, 1-800-422-4453, 0800 1111, 12355"),
+        ("我被他强奸了", "110, 12338, 12355"),
+        ("I'm going to kill him tonight. I have the knife in my bag.", "911, 999, 110, 988"),
+        ("我要杀了他", "110, 12356"),
+        ("I took the whole bottle of pills and now I can't stay awake", "911, 999, 120, 1-800-222-1222"),
+        ("我爸突然倒在地上，没有呼吸了", "120, 119"),
     ],
 )
-def test_each_kind_has_its_own_places_to_turn_to(turn: str, numbers: list[str]) -> None:
+def test_each_kind_has_its_own_places_to_turn_to(turn: str, numbers: str) -> None:
     sentence = answer(SHIPPED, turn)
-    assert sentence and all(number in sentence for number in numbers) and "\n" not in sentence
+    assert sentence and all(number in sentence for number in numbers.split(", ")) and "\n" not in sentence
 
 
 def test_where_it_is_not_sure_a_question_is_asked() -> None:
@@ -103,10 +97,7 @@ def test_an_operator_gives_a_sentence_in_each_language_or_of_each_kind(tmp_path:
     [
         ("violence: {en: a, zh: b}", "has no sentences for 'self_harm'"),
         ("self_harm: {en: a}\nviolence: b", "self_harm: has no sentence for 'zh'"),
-        (
-            "self_harm: {en: a}\ndespair: b",
-            "'despair' is no kind; there are self_harm, abuse, violence, threat",
-        ),
+        ("self_harm: {en: a}\ndespair: b", "'despair' is no kind; there are self_harm, abuse, violence"),
         ("en: fine", "has no sentence for 'zh'"),
         ("en: 5\nzh: 好", "has no sentence for 'en'"),
         ("en: a\nzh: b\nfr: c", "'fr' is no language; there are en, zh"),
@@ -126,17 +117,12 @@ def test_a_faulty_file_of_answers_is_refused(tmp_path: Path, text: str | bytes, 
 
 ENGLISH, CHINESE = answer(SHIPPED, "i want to die"), answer(SHIPPED, "我想死")
 TURNS = [("I want to die.", ENGLISH), ("我不想活了", CHINESE), ("我不想活了 😭 i'm done", CHINESE)]
-TINY = {"decoding": {"max_length": 5, "beam_size": 3}}
-
-
-def english_predictor(**sections: Any) -> Any:
-    config, vocabulary = make_config(**{**TINY, **sections}), make_vocabulary()
-    return predictor_of(config, make_network(config, len(vocabulary)), vocabulary)
+TINY: dict[str, Any] = {"decoding": {"max_length": 5, "beam_size": 3}}
 
 
 @pytest.fixture(scope="module", params=["en", "zh"])
 def predictor(request: pytest.FixtureRequest) -> Any:
-    return english_predictor() if request.param == "en" else chinese_predictor(**TINY)
+    return random_predictor(**TINY) if request.param == "en" else chinese_predictor(**TINY)
 
 
 @pytest.fixture(scope="module", params=["en", "zh"])
@@ -149,10 +135,7 @@ def recipe(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
 def test_the_model_is_not_asked(
     predictor: Any, monkeypatch: pytest.MonkeyPatch, turn: str, sentence: str
 ) -> None:
-    def fail(*_: Any) -> None:
-        raise AssertionError("the generator was asked")
-
-    monkeypatch.setattr(prediction, "write_replies", fail)
+    monkeypatch.delattr(prediction, "write_replies")
     (found,) = predictor.answer([["hi", "hello", turn]], 3)
     assert (found.care, found.emotion) == (True, None)
     (reply,) = found.predictions
@@ -172,15 +155,13 @@ def test_others_of_the_batch_are_answered_as_without_it(predictor: Any) -> None:
     assert [one.care for one in mixed] == [False, True, False]
 
 
-@pytest.mark.parametrize(("turn", "sentence"), TURNS)
-def test_on_the_command_line(recipe: Path, turn: str, sentence: str) -> None:
-    outcome = run_here("predict", "-c", recipe, turn)
-    assert (outcome.status, outcome.stdout) == (0, f"[care] {sentence}\n"), outcome.stderr
-    record = json.loads(run_here("predict", "-c", recipe, turn, "--json", "--n-best", 2).stdout)
-    assert record["care"] is True and [p["text"] for p in record["predictions"]] == [sentence]
-
-
-def test_in_the_chat_which_continues_afterwards(recipe: Path) -> None:
+def test_on_the_command_line_and_in_the_chat_which_continues_afterwards(recipe: Path) -> None:
+    said, sentences = zip(*TURNS, strict=True)
+    outcome = run_here("predict", "-c", recipe, *said)
+    assert (outcome.status, outcome.stdout.splitlines()) == (0, [f"[care] {one}" for one in sentences])
+    printed = run_here("predict", "-c", recipe, *said, "--json", "--n-best", 2).stdout.splitlines()
+    for record, sentence in zip(map(json.loads, printed), sentences, strict=True):
+        assert record["care"] is True and [p["text"] for p in record["predictions"]] == [sentence]
     lines = "I want to KILL myself\n我想自殺\n谢谢你。 thank you\n"
     outcome = run_here("chat", "-c", recipe, stdin=lines.encode())
     assert outcome.stdout.startswith(f"[care]\n{ENGLISH}\n[care]\n{CHINESE}\n[")
@@ -212,21 +193,21 @@ def test_over_http_however_long_the_turn_is(predictor: Any) -> None:
     assert refused.status_code == 422 and "1,000 characters" in refused.json()["error"]
 
 
-@pytest.mark.parametrize(("turn", "sentence"), TURNS)
-def test_over_http_even_with_a_banned_word(predictor: Any, turn: str, sentence: str) -> None:
+def test_over_http_even_with_a_banned_word(predictor: Any) -> None:
     words = WordFilter(["die", "不想活", "语言模型", "crisis", "Samaritans"])
     with served(predictor, words=words) as client:
-        record = ask(client, turn, attention=True, n_best=3)
+        records = [ask(client, turn, attention=True, n_best=3) for turn, _ in TURNS]
         refused = client.post("/v1/reply", json={"context": ["we watched Die Hard"]})
         schema = client.get("/openapi.json").json()["components"]["schemas"]["ReplyAnswer"]["properties"]
-    assert record["care"] is True and "attention" not in record and record["emotion"] is None
-    assert [(p["text"], p["origin"]) for p in record["predictions"]] == [(sentence, "care")]
+    for record, (_, sentence) in zip(records, TURNS, strict=True):
+        assert record["care"] is True and "attention" not in record and record["emotion"] is None
+        assert [(p["text"], p["origin"]) for p in record["predictions"]] == [(sentence, "care")]
     assert refused.status_code == 422
     assert {"care", "hint", "language"} <= set(schema)
 
 
 def test_both_languages_behind_one_address() -> None:
-    english, chinese = english_predictor(), chinese_predictor(**TINY)
+    english, chinese = random_predictor(**TINY), chinese_predictor(**TINY)
     with served(english, chinese) as client:
         cards = [card["details"] for card in client.get("/v1/models").json()["models"]]
         assert [card["language"] for card in cards] == ["en", "zh"]

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import pytest
 from command import run_here, start
-from empathetic_toys import make_config, make_network, make_vocabulary, predictor_of, save_model
+from empathetic_toys import random_predictor, save_model
 
 from paddle_dialog.errors import UserError
 from paddle_dialog.tasks.empathetic.chat_command import Chat, format_answer
@@ -22,34 +22,22 @@ from paddle_dialog.tasks.empathetic.data.emotions import EMOTIONS
 from paddle_dialog.tasks.empathetic.prediction import EmpatheticPredictor
 from paddle_dialog.tasks.empathetic.replies import Answer, ReplyPrediction
 
-TINY = {"data": {"max_length": 24}, "decoding": {"beam_size": 2, "max_length": 5}}
-
-
-def make_predictor(**sections: Any) -> EmpatheticPredictor:
-    """Return a random model."""
-    config, vocabulary = make_config(**{**TINY, **sections}), make_vocabulary()
-    return predictor_of(config, make_network(config, len(vocabulary)), vocabulary)
+TINY: dict[str, Any] = {"data": {"max_length": 24}, "decoding": {"beam_size": 2, "max_length": 5}}
 
 
 @pytest.fixture(scope="module")
 def predictor() -> EmpatheticPredictor:
-    return make_predictor()
+    return random_predictor(**TINY)
 
 
 def test_an_answer_for_reading() -> None:
     probabilities = np.full(32, 0.1 / 29)
     for label, probability in (("sad", 0.5), ("lonely", 0.3), ("proud", 0.1)):
         probabilities[EMOTIONS.index(label)] = probability
-    one = Answer(
-        ["x"], "sad", probabilities, [ReplyPrediction("I'm sorry.", -0.5, ("i", "am", "sorry", "."))]
-    )
-    assert format_answer(one) == "[sad 50%, lonely 30%, proud 10%]\nI'm sorry."
-    unclear = Answer(["x"], None, probabilities, [ReplyPrediction("Hello!", -0.5, ())])
-    assert format_answer(unclear) == "[no clear emotion]\nHello!"
-    two = Answer(
-        ["x"], "joyful", probabilities, [ReplyPrediction("A.", -0.5, ()), ReplyPrediction("B.", -1.25, ())]
-    )
-    assert format_answer(two, is_set=True) == (
+    a, b = ReplyPrediction("A.", -0.5, ()), ReplyPrediction("B.", -1.25, ())
+    assert format_answer(Answer(["x"], "sad", probabilities, [a])) == "[sad 50%, lonely 30%, proud 10%]\nA."
+    assert format_answer(Answer(["x"], None, probabilities, [b])) == "[no clear emotion]\nB."
+    assert format_answer(Answer(["x"], "joyful", probabilities, [a, b]), is_set=True) == (
         "[joyful, set by you; predicted: sad 50%, lonely 30%, proud 10%]\n1. A. (-0.50)\n2. B. (-1.25)"
     )
 
@@ -99,7 +87,7 @@ def test_the_emotion_can_be_set_and_given_back(predictor: EmpatheticPredictor) -
 
 
 def test_of_hundreds_of_turns_the_newest_are_read() -> None:
-    predictor = make_predictor(decoding={"strategy": "greedy", "max_length": 3})
+    predictor = random_predictor(**{**TINY, "decoding": {"strategy": "greedy", "max_length": 3}})
     chat, lengths = Chat(predictor), []
     read = predictor.model.read_contexts
     predictor.model.read_contexts = lambda source, n: lengths.append(n.max().item()) or read(source, n)
@@ -114,61 +102,42 @@ def test_of_hundreds_of_turns_the_newest_are_read() -> None:
     assert predictor.answer([context[-1:]])[0].predictions[0].score != whole.predictions[0].score
 
 
-@pytest.mark.parametrize(
-    ("line", "note"),
-    [
-        ("dog " * 2500, r"2,500 words; the model reads the last 24"),
-        ("🏝", r"knows none of these words"),
-        ("qwrtz\x1b[31m zxcvb", r"knows none of these words|^$"),
-        (" /quit", r"knows none of these words"),
-        ("my dog 😭", r"^$"),
-    ],
-)
-def test_odd_turns_are_answered(predictor: EmpatheticPredictor, line: str, note: str) -> None:
-    chat = Chat(predictor)
-    response = chat.handle(line)
-    assert response.reply and re.search(note, response.note or "")
-    assert len(chat.turns) == 2 and "\x1b" not in "".join(chat.turns)
-
-
-@pytest.mark.parametrize(
-    ("line", "said"),
-    [
-        ("", "the turn is empty"),
-        ("/emtion sad", "did you mean /emotion"),
-        ("/" + "x" * 10_000, "/help lists them"),
-        ("caf\udce9", "half of a surrogate pair"),
-    ],
-)
-def test_a_refused_line_is_told_in_a_sentence_and_forgotten(
-    predictor: EmpatheticPredictor, line: str, said: str
+def test_odd_turns_are_answered_and_a_refused_line_is_told_in_a_sentence(
+    predictor: EmpatheticPredictor,
 ) -> None:
+    notes = {
+        "dog " * 2500: r"2,500 words; the model reads the last 24",
+        "🏝": r"knows none of these words",
+        "qwrtz\x1b[31m zxcvb": r"knows none of these words|^$",
+        " /quit": r"knows none of these words",
+        "my dog 😭": r"^$",
+    }
+    for line, note in notes.items():
+        chat = Chat(predictor)
+        response = chat.handle(line)
+        assert response.reply and re.search(note, response.note or "")
+        assert len(chat.turns) == 2 and "\x1b" not in "".join(chat.turns)
+    refused = {
+        "": "the turn is empty",
+        "/emtion sad": "did you mean /emotion",
+        "/" + "x" * 10_000: "/help lists them",
+        "caf\udce9": "half of a surrogate pair",
+    }
     chat = Chat(predictor)
-    with pytest.raises(UserError, match=said) as told:
-        chat.handle(line)
-    assert len(str(told.value)) < 200
-    assert chat.turns == [] and not chat.finished
+    for line, said in refused.items():
+        with pytest.raises(UserError, match=said) as told:
+            chat.handle(line)
+        assert len(str(told.value)) < 200 and chat.turns == [] and not chat.finished
 
 
 @pytest.fixture(scope="module")
 def recipe(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return save_model(
-        tmp_path_factory.mktemp("chat"), data={"max_length": 24}, decoding={"beam_size": 2, "max_length": 5}
-    )
+    return save_model(tmp_path_factory.mktemp("chat"), **TINY)
 
 
 def test_piped_lines_are_answered_without_decoration(recipe: Path) -> None:
-    lines = [
-        "\ufeffmy dog died .",
-        "",
-        "/emotion prowd",
-        "/emotion proud",
-        "i won\r",
-        "/help",
-        "/quit",
-        "never said",
-    ]
-    stdin = "\n".join(lines).encode() + b"\n\xff\n"
+    lines = "\ufeffmy dog died .\n\n/emotion prowd\n/emotion proud\ni won\r\n/help\n/quit\nnever said\n"
+    stdin = lines.encode() + b"\xff\n"
     outcome = run_here("chat", "-c", recipe, stdin=stdin)
     assert outcome.status == 0, outcome.stderr
     shown = outcome.stdout.splitlines()

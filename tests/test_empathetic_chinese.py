@@ -102,9 +102,8 @@ def test_a_line_of_turns_gives_an_example_for_every_listeners_turn(tmp_path: Pat
 def test_an_example_without_a_reply_teaches_the_emotion_alone() -> None:
     predictor = chinese_predictor()
     dialogues = [Dialogue([TURNS[0]], "", "sad"), Dialogue([TURNS[0]], TURNS[1])]
-    dataset = DialogueDataset(
-        dialogues, predictor.config, predictor.vocabulary, 20, encoder=predictor.encoder.fresh()
-    )
+    encoder = predictor.encoder.fresh()
+    dataset = DialogueDataset(dialogues, predictor.config, predictor.vocabulary, 20, encoder=encoder)
     batch = collate([dataset[0], dataset[1]])
     assert batch.emotion.tolist() == [emotion_id("sad", CHINESE_EMOTIONS), -1]
     assert batch.mask.sum(axis=1).tolist() == [0, len(CHINESE.tokens_of(TURNS[1])) + 1]
@@ -135,43 +134,24 @@ def test_common_openings_by_hand() -> None:
 
 
 RECIPE = ROOT / "configs" / "empathetic_zh.yaml"
-TINY = [
-    *(
-        "model.width=16",
-        "model.num_heads=2",
-        "model.inner_width=32",
-        "model.num_layers=1",
-        "model.copy_size=4",
-    ),
-    *("data.piece_count=500", "data.batch_size=8", "emotion.ngram_buckets=500", "training.max_steps=3"),
-    *("decoding.beam_size=2", "decoding.max_length=6"),
-]
+TINY = (
+    "model.width=16 model.num_heads=2 model.inner_width=32 model.num_layers=1 model.copy_size=4 data.piece_count=500 "
+    "data.batch_size=8 emotion.ngram_buckets=500 training.max_steps=3 decoding.beam_size=2 decoding.max_length=6"
+)
 
 
-def settings(*more: str) -> list[str]:
-    """Return the settings as arguments."""
-    return [part for setting in (*TINY, *more) for part in ("-o", setting)]
-
-
-@pytest.fixture(scope="module")
-def best(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return the bundle of a run on the sample, with one conversation more."""
-    folder = tmp_path_factory.mktemp("chinese")
-    more = folder / "more.jsonl"
+def test_a_run_from_other_weights_keeps_the_pieces_that_the_first_has_learned(tmp_path: Path) -> None:
+    more, best = tmp_path / "more.jsonl", tmp_path / "run" / "best"
     more.write_text('{"turns": ["我很累。", "辛苦了。", "谢谢你。", "不客气。"]}\n', encoding="utf-8")
-    own = settings(f"output_dir={folder / 'run'}", f"data.more={more}")
-    outcome = run_here("train", "-c", RECIPE, *own)
-    assert outcome.status == 0, outcome.stderr
-    assert "further conversations" in outcome.stderr and "learning 500 pieces" in outcome.stderr
-    return folder / "run" / "best"
-
-
-def test_a_resumed_run_and_one_from_other_weights_keep_the_pieces(best: Path, tmp_path: Path) -> None:
-    pieces = (best / "pieces.model").read_bytes()
-    own = settings(f"output_dir={tmp_path}", f"training.start_from={best}", "data.train=small_talk")
-    outcome = run_here("train", "-c", RECIPE, *own)
-    assert outcome.status == 0, outcome.stderr
-    assert (
-        "pieces from a sample" not in outcome.stderr
-        and (tmp_path / "best" / "pieces.model").read_bytes() == pieces
+    first, second = (
+        run_here("train", "-c", RECIPE, *(part for one in (*TINY.split(), *own) for part in ("-o", one)))
+        for own in (
+            (f"output_dir={tmp_path / 'run'}", f"data.more={more}"),
+            (f"output_dir={tmp_path / 'other'}", f"training.start_from={best}", "data.train=small_talk"),
+        )
     )
+    assert first.status == second.status == 0, first.stderr + second.stderr
+    assert "further conversations" in first.stderr and "learning 500 pieces" in first.stderr
+    assert "pieces from a sample" not in second.stderr
+    pieces = [(folder / "pieces.model").read_bytes() for folder in (best, tmp_path / "other" / "best")]
+    assert pieces[0] == pieces[1]

@@ -14,7 +14,7 @@ from empathetic_toys import save_model
 import paddle_dialog
 from paddle_dialog.bundle.folder import load_bundle
 from paddle_dialog.errors import UserError
-from paddle_dialog.tasks.empathetic.data.dialogue import in_words
+from paddle_dialog.tasks.empathetic.data.dialogue import _emoji_sentences, in_words, reply_to_emoji
 from paddle_dialog.tasks.empathetic.data.emotions import EMOTIONS
 from paddle_dialog.tasks.empathetic.data.sources import read_dialogues
 from paddle_dialog.tasks.empathetic.task import TASK
@@ -30,22 +30,10 @@ training: {{max_steps: 6, learning_rate: 0.01, log_every: 2, eval_every: 3, save
 decoding: {{beam_size: 2, max_length: 8}}
 output_dir: {folder}/run
 """
-METRICS = {
-    "n",
-    "perplexity",
-    "perplexity_per_example",
-    "emotion_accuracy",
-    "calibration_error",
-    "bleu",
-    "distinct_1",
-    "distinct_2",
-    "unique_replies",
-    "stock_replies",
-    "repeated_4grams",
-    "mean_length",
-    "unknown_rate",
-    "decoding",
-}
+METRICS = (
+    "n perplexity perplexity_per_example emotion_accuracy calibration_error bleu distinct_1 distinct_2 "
+    "unique_replies stock_replies repeated_4grams mean_length unknown_rate decoding"
+)
 
 
 @pytest.fixture(scope="module")
@@ -64,17 +52,9 @@ def config(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_a_run_from_other_weights_fits_the_ngrams_anew_and_a_resumed_one_does_not(
     config: Path, tmp_path: Path
 ) -> None:
-    buckets, best = "emotion.ngram_buckets=300", config.parent / "run" / "best"
-    arguments = [
-        "-c",
-        config,
-        "-o",
-        f"output_dir={tmp_path}",
-        "-o",
-        buckets,
-        "-o",
-        f"training.start_from={best}",
-    ]
+    best = config.parent / "run" / "best"
+    own = (f"output_dir={tmp_path}", "emotion.ngram_buckets=300", f"training.start_from={best}")
+    arguments = ["-c", config, *(part for setting in own for part in ("-o", setting))]
     begun = run_here("train", *arguments, "-o", "training.max_steps=1")
     assert begun.status == 0 and "fitting the emotions' n-gram classifier" in begun.stderr, begun.stderr
     before, after = load_bundle(best).weights, load_bundle(tmp_path / "last").weights
@@ -108,7 +88,7 @@ def test_evaluate_reports_every_metric_and_writes_the_replies(config: Path, tmp_
     outcome = run_here("evaluate", "-c", config, "--data", data, "--predictions", replies, "--json")
     assert outcome.status == 0, outcome.stderr
     result = json.loads(outcome.stdout)
-    assert set(result) == METRICS
+    assert set(result) == {*METRICS.split()}
     assert result["n"] == 9 and result["unknown_rate"] == 0.0
     assert 1 < result["perplexity"] < 1e4 and result["mean_length"] <= 8
     records = [json.loads(line) for line in replies.read_text(encoding="utf-8").splitlines()]
@@ -169,6 +149,31 @@ def test_emoji_alone_are_read_as_words() -> None:
         assert answers[1].emotion in ("joyful", "happy") and answers[2].emotion in ("furious", "angry")
 
 
+@pytest.mark.parametrize(
+    ("model", "opening", "smile", "tears"),
+    [
+        ("empathetic", "My dog died yesterday.", "see you smile", "Let it out"),
+        ("empathetic_zh", "我的狗昨天死了。", "笑容", "哭出来"),
+    ],
+)
+def test_emoji_alone_after_other_turns_get_what_suits_every_mood(
+    model: str, opening: str, smile: str, tears: str
+) -> None:
+    reader = paddle_dialog.load(model)
+    name = reader.language.name
+    known = _emoji_sentences(name)
+    assert known.keys() >= {*"😀😭❤👍😡🙏"} and all(map(all, known.values()))
+    (first,) = reader.predict([opening])
+    before, turns = [opening, first[0].text], ["😀", "😭😭", "❤️", "👍🏽"]
+    answers = [replies[0] for replies in reader.predict([[*before, turn] for turn in turns])]
+    assert smile in answers[0].text and tears in answers[1].text
+    assert [one.text for one in answers] == [reply_to_emoji(turn, name) for turn in turns]
+    assert {one.origin for one in answers} == {"written"}
+    (again,) = reader.predict([[*before, "😀", answers[0].text, "😀"]])
+    assert again[0].text != answers[0].text
+    assert reply_to_emoji("so 😭", name) is None and reply_to_emoji("?!", name) is None
+
+
 def test_odd_input_is_answered_or_told_in_one_line(config: Path) -> None:
     predictor = paddle_dialog.load(config.parent / "run" / "best")
     with pytest.raises(UserError, match="did you mean 'proud'"):
@@ -183,26 +188,19 @@ def test_odd_input_is_answered_or_told_in_one_line(config: Path) -> None:
             predictor.predict(["hello", context])
 
 
-@pytest.fixture(scope="module")
-def recipe(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return save_model(tmp_path_factory.mktemp("toy"), decoding={"beam_size": 2, "max_length": 3})
-
-
-@pytest.mark.parametrize(
-    ("text", "context"),
-    [
-        ("x" * 10_000, ["x" * 10_000]),
-        ("dog " * 2500, [("dog " * 2500).strip()]),
-        ("😭 🏝", ["😭 🏝"]),
-        ("qwrtz zxcvb", ["qwrtz zxcvb"]),
-        ("\x1b[31mred\x00", ["[31mred"]),
-        (' {"emotion": "sad", "context": ["my  dog"]}', ["my dog"]),
-        ('{"a": 1}', ['{"a": 1}']),
-    ],
-    ids=["one long word", "many words", "emoji", "unknown words", "control", "other keys", "no conversation"],
-)
-def test_odd_turns_are_answered(recipe: Path, text: str, context: list[str]) -> None:
-    outcome = run_here("predict", "-c", recipe, text, "--json")
+def test_odd_turns_are_answered(tmp_path: Path) -> None:
+    recipe = save_model(tmp_path, decoding={"beam_size": 2, "max_length": 3})
+    turns = {
+        "x" * 10_000: "x" * 10_000,
+        "dog " * 2500: ("dog " * 2500).strip(),
+        "😭 🏝": "😭 🏝",
+        "qwrtz zxcvb": "qwrtz zxcvb",
+        "\x1b[31mred\x00": "[31mred",
+        ' {"emotion": "sad", "context": ["my  dog"]}': "my dog",
+        '{"a": 1}': '{"a": 1}',
+    }
+    outcome = run_here("predict", "-c", recipe, *turns, "--json")
     assert outcome.status == 0, outcome.stderr
-    record = json.loads(outcome.stdout)
-    assert record["context"] == context and record["predictions"][0]["text"]
+    records = [json.loads(line) for line in outcome.stdout.splitlines()]
+    assert [record["context"] for record in records] == [[turn] for turn in turns.values()]
+    assert all(record["predictions"][0]["text"] for record in records)

@@ -61,16 +61,11 @@ def _jsonl(tmp_path, *records):
 GOOD = {"context": ["Hi"], "target": "Hello"}
 
 
-def test_csv_gives_every_listener_turn_with_its_whole_history(tmp_path):
-    assert read_dialogues(_write(tmp_path / "train.csv", _csv(ROWS))) == EXAMPLES
-
-
 def test_csv_may_have_a_byte_order_mark_windows_line_ends_and_blank_lines(tmp_path):
     text = "\ufeff" + _csv(ROWS[:4]).replace("\n", "\r\n") + "\r\n" + "\r\n".join(ROWS[4:])
     path = tmp_path / "train.csv.xz"
-    with lzma.open(path, "wt", encoding="utf-8", newline="") as stream:
-        stream.write(text)
-    assert read_dialogues(str(path)) == EXAMPLES
+    path.write_bytes(lzma.compress(text.encode()))
+    assert read_dialogues(str(path)) == read_dialogues(_write(tmp_path / "a.csv", _csv(ROWS))) == EXAMPLES
 
 
 def test_archive_splits(tmp_path):
@@ -81,9 +76,6 @@ def test_archive_splits(tmp_path):
         read_dialogues(f"{path}:test")
     with pytest.raises(UserError, match="unknown split 'dev'; choose one of train, valid, test"):
         read_dialogues(f"{path}:dev")
-
-
-def test_archive_names_the_faulty_line_of_its_member(tmp_path):
     path = _archive(tmp_path / "ed.tar.gz", {"train.csv": _csv([*ROWS[:2], "x,y"])})
     with pytest.raises(UserError, match=r"ed\.tar\.gz:train\.csv:4: 2 fields found, 8 expected"):
         read_dialogues(path)
@@ -118,8 +110,8 @@ def test_stray_quotes_do_not_join_lines(tmp_path):
     [
         (2, ROWS[0].replace(",1,", ",one,"), "utterance_idx is 'one'"),
         (2, ROWS[1], "utterance_idx is 2, but the next of conversation hit:0_conv:1 is 1"),
-        (3, ROWS[1].replace(",9,", ",5,"), "speaker_idx is 5.*do not alternate; it must differ from 5"),
-        (4, ROWS[2].replace(",5,", ",6,", 1), "speaker_idx is 6.*do not alternate; 5 is next"),
+        (3, ROWS[1].replace(",9,", ",5,"), "speaker_idx is 5 after 5, so .*do not alternate"),
+        (4, ROWS[2].replace(",5,", ",6,", 1), "speaker_idx is 6 after 5 and 9, so .*do not alternate"),
         (3, ROWS[1].replace("afraid", "affraid"), "unknown emotion 'affraid'; did you mean 'afraid'"),
         (3, ROWS[1].replace("afraid", "angry"), "the emotion changes from afraid to angry"),
         (3, ROWS[1].replace("Was  it close?", " "), "the utterance is empty"),
@@ -129,26 +121,23 @@ def test_stray_quotes_do_not_join_lines(tmp_path):
     ],
 )
 def test_faulty_csv_lines_are_named(tmp_path, number, row, message):
-    rows = [*ROWS[: number - 2], row]
-    path = _write(tmp_path / "train.csv", _csv(rows))
+    path = _write(tmp_path / "train.csv", _csv([*ROWS[: number - 2], row]))
     with pytest.raises(UserError, match=rf"train\.csv:{number}: {message}"):
         read_dialogues(path)
-
-
-def test_csv_without_header_or_utterances(tmp_path):
-    with pytest.raises(UserError, match=r"a\.csv:1: not the header"):
-        read_dialogues(_write(tmp_path / "a.csv", "\n".join(ROWS)))
-    with pytest.raises(UserError, match=r"b\.csv: no utterance"):
-        read_dialogues(_write(tmp_path / "b.csv", HEADER))
+    for text, told in (("\n".join(ROWS), r"a\.csv:1: not the header"), (HEADER, r"a\.csv: no utterance")):
+        with pytest.raises(UserError, match=told):
+            read_dialogues(_write(tmp_path / "a.csv", text))
 
 
 def test_jsonl_with_and_without_optional_keys(tmp_path):
-    path = _jsonl(
-        tmp_path,
-        {"conv_id": 7, "context": [" a ", "b\n c", "d"], "target": "e", "emotion": "Sad", "situation": " "},
-        "",
-        GOOD,
-    )
+    whole = {
+        "context": [" a ", "b\n c", "d"],
+        "target": "e",
+        "emotion": "Sad",
+        "situation": " ",
+        "conv_id": 7,
+    }
+    path = _jsonl(tmp_path, whole, "", GOOD)
     assert read_dialogues(path) == [Dialogue(["a", "b c", "d"], "e", "sad", None), Dialogue(["Hi"], "Hello")]
     packed = tmp_path / "d.jsonl.gz"
     packed.write_bytes(gzip.compress((tmp_path / "dialogues.jsonl").read_bytes()))

@@ -16,7 +16,7 @@ from paddle_dialog.bundle.folder import Bundle, load_bundle, save_bundle
 from paddle_dialog.bundle.weights import read_weights
 from paddle_dialog.config.loader import dump
 from paddle_dialog.errors import UserError
-from paddle_dialog.tasks.empathetic.data.emotions import EMOTIONS, EmotionLexicon, emotion_id, nearest_emotion
+from paddle_dialog.tasks.empathetic.data.emotions import EMOTIONS, EmotionLexicon, emotion_id
 from paddle_dialog.tasks.empathetic.data.encoding import HINT_ID, HINTS, make_encoder
 from paddle_dialog.text.vocabulary import SPECIAL_TOKENS, Vocabulary
 
@@ -28,19 +28,10 @@ def test_ids_follow_the_order_that_trained_weights_rely_on():
     assert {label: emotion_id(label) for label in pinned} == pinned
 
 
-@pytest.mark.parametrize(
-    ("wrong", "meant"), [("prowd", "proud"), ("gratefull", "grateful"), ("", ""), ("😀", "")]
-)
-def test_an_unknown_label_names_the_nearest(wrong, meant):
-    assert nearest_emotion(wrong) in EMOTIONS
-    with pytest.raises(UserError, match=f"unknown emotion '{wrong}'.*'{meant}"):
-        emotion_id(wrong)
-
-
-def _file(tmp_path, name, text):
-    path = tmp_path / name
-    path.write_text(text, encoding="utf-8")
-    return str(path)
+def test_an_unknown_label_names_the_nearest():
+    for wrong, meant in {"prowd": "proud", "gratefull": "grateful", "": "", "😀": ""}.items():
+        with pytest.raises(UserError, match=f"unknown emotion '{wrong}'.*'{meant}"):
+            emotion_id(wrong)
 
 
 @pytest.mark.parametrize(
@@ -49,14 +40,15 @@ def _file(tmp_path, name, text):
         ("a.txt", "happy\nvery sad\n", r"a\.txt:2: 'very sad' is more than one word"),
         ("b.txt", "\n", r"b\.txt: no word in this lexicon"),
         ("c.json", '{"a":\n oops}', r"c\.json:2: broken JSON"),
-        ("d.json", '["a"]', r"d\.json: a JSON list found"),
-        ("e.json", '{"a": 1}', r"e\.json: the value of 'a' is not a list"),
+        ("d.json", '["a"]', r"d\.json: is no lexicon"),
+        ("e.json", '{"a": 1}', r"e\.json: is no lexicon"),
         ("f.json", '{"a": []}', r"f\.json: no word"),
     ],
 )
 def test_faulty_files(tmp_path, name, text, message):
+    (tmp_path / name).write_text(text, encoding="utf-8")
     with pytest.raises(UserError, match=message):
-        EmotionLexicon.load(_file(tmp_path, name, text))
+        EmotionLexicon.load(str(tmp_path / name))
 
 
 @pytest.mark.skipif(importlib.util.find_spec("nrclex") is None, reason="NRCLex is not installed")
@@ -94,15 +86,10 @@ def test_marks_by_hand() -> None:
     marks = EmotionLexicon(["Happy", "grief"]).to_marks(SIX)
     assert marks == b"0\n0\n0\n0\n1\n0\n"
     read = EmotionLexicon.from_marks(marks, SIX, HINTS)
-    assert len(read) == 1 and "happy" in read and "grief" not in read and "dog" not in read
-
-
-@pytest.mark.parametrize(
-    "marks", [b"", b"0\n0\n0\n0\n1\n", b"0\n0\n0\n0\n1\n0", b"0\n0\n0\n0\n1\nx\n", b"\xff"]
-)
-def test_marks_of_another_form_are_refused(marks: bytes) -> None:
-    with pytest.raises(UserError, match=r"hints.txt: must hold 6 lines of 0 or 1"):
-        EmotionLexicon.from_marks(marks, SIX, HINTS)
+    assert read == {"happy"}
+    for wrong in (b"", b"0\n0\n0\n0\n1\n", b"0\n0\n0\n0\n1\n0", b"0\n0\n0\n0\n1\nx\n", b"\xff"):
+        with pytest.raises(UserError, match=r"hints.txt: must hold 6 lines of 0 or 1"):
+            EmotionLexicon.from_marks(wrong, SIX, HINTS)
 
 
 def test_only_words_of_the_vocabulary_are_hints() -> None:

@@ -1,6 +1,7 @@
 """Dialogues as numbers: cut contexts, sources, extended ids, singletons, batches."""
 
 from collections import Counter
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -9,6 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from paddle_dialog.errors import UserError
+from paddle_dialog.tasks.empathetic.config import EmpatheticDataConfig
+from paddle_dialog.tasks.empathetic.data.dialogue import Dialogue
 from paddle_dialog.tasks.empathetic.data.emotions import EMOTIONS, EmotionLexicon, emotion_id
 from paddle_dialog.tasks.empathetic.data.encoding import (
     CLS_ID,
@@ -20,66 +23,56 @@ from paddle_dialog.tasks.empathetic.data.encoding import (
     SPEAKER,
     SPEAKER_ID,
     DialogueEncoder,
-    History,
-    build_vocabulary,
-    check_vocabulary,
+    chosen_vocabulary,
     count_words,
-    flatten,
-    make_encoder,
+    reserved_entries,
 )
 from paddle_dialog.tasks.empathetic.data.examples import DialogueDataset, collate
-from paddle_dialog.text.vocabulary import Vocabulary
-
-TURNS = [["a", "b"], ["c"], ["d", "e", "f"]]
-
-
-def test_roles_alternate_from_the_speaker_and_differ_from_padding():
-    s, t = SPEAKER, LISTENER
-    assert flatten(TURNS) == History(["a", "b", "c", "d", "e", "f"], [s, s, t, s, s, s], 0)
-    assert len({SPEAKER, LISTENER, NO_ROLE}) == 3
-
-
-def test_a_small_older_turn_does_not_slip_in_behind_a_cut_one():
-    assert flatten([["a"], ["b", "c", "d"], ["e"]], 2).tokens == ["d", "e"]
+from paddle_dialog.tasks.empathetic.data.language import ENGLISH
+from paddle_dialog.text.vocabulary import SPECIAL_TOKENS, Vocabulary
 
 
 @settings(deadline=None, max_examples=200)
-@given(st.lists(st.lists(st.text(min_size=1, max_size=2), max_size=5), max_size=6), st.integers(1, 20))
-def test_what_stays_is_the_end_of_the_whole(turns, room):
-    whole, part = flatten(turns), flatten(turns, room)
-    assert len(part.tokens) == min(room, len(whole.tokens)) == len(part.roles)
-    assert part.tokens == whole.tokens[len(whole.tokens) - len(part.tokens) :]
-    assert part.roles == whole.roles[len(whole.roles) - len(part.roles) :]
-    assert part.dropped_tokens == len(whole.tokens) - len(part.tokens)
+@given(
+    st.lists(st.lists(st.sampled_from("abcdef"), min_size=1, max_size=5), min_size=1, max_size=6),
+    st.integers(1, 20),
+)
+def test_of_a_long_context_the_end_is_read_and_roles_alternate_from_the_speaker(
+    turns: list[list[str]], room: int
+) -> None:
+    encoder = DialogueEncoder(make_vocabulary(), make_config(data={"max_length": room}))
+    context = encoder.context([" ".join(turn) for turn in turns])
+    roles = [(SPEAKER, LISTENER)[place % 2] for place, turn in enumerate(turns) for _ in turn]
+    assert [encoder.words()[number] for number in context.words] == [w for turn in turns for w in turn][
+        -room:
+    ]
+    assert context.roles.tolist() == roles[-room:]
+    assert context.first_turn == (len(turns[0]) if len(roles) <= room else 0)
+    assert len({SPEAKER, LISTENER, NO_ROLE}) == 3
 
 
-def test_where_tokens_are_dropped_no_turn_is_the_first():
-    turns = ["my dog died .", "oh no !", "yes"]
-    whole, cut = make_config(), make_config(data={"max_length": 5})
-    assert make_encoder(whole, make_vocabulary()).context(turns).first_turn == 4
-    assert make_encoder(cut, make_vocabulary()).context(turns).first_turn == 0
-
-
-def test_reserved_entries_follow_the_special_tokens() -> None:
-    vocabulary = build_vocabulary(Counter({"dog": 2, "cat": 1}), 1, None)
+def test_reserved_entries_follow_the_special_tokens(tmp_path: Path) -> None:
+    counts, file = Counter({"dog": 2, "cat": 1}), tmp_path / "own.txt"
+    vocabulary = chosen_vocabulary(EmpatheticDataConfig(min_count=1), counts, ENGLISH, None)
     assert vocabulary.id("<cls>") == CLS_ID == 4
     assert [vocabulary.id(f"<{emotion}>") - FIRST_EMOTION_ID for emotion in EMOTIONS] == list(range(32))
     assert vocabulary.decode([40, 41]) == ["dog", "cat"]
-    with pytest.raises(UserError, match=r"own\.txt: is not a vocabulary of this task"):
-        check_vocabulary(Vocabulary.build(["dog"]), "own.txt")
-    with pytest.raises(UserError, match=r"data\.max_vocabulary: is 40"):
-        build_vocabulary(Counter("a"), 1, 40)
+    Vocabulary.build(["dog", "cat"]).save(file)
+    for wrong, told in (
+        (EmpatheticDataConfig(vocabulary=str(file)), r"own\.txt: is not a vocabulary of this task"),
+        (EmpatheticDataConfig(max_vocabulary=40), r"data\.max_vocabulary: is 40"),
+    ):
+        with pytest.raises(UserError, match=told):
+            chosen_vocabulary(wrong, Counter("cat"), ENGLISH, None)
 
 
 def test_a_turn_that_examples_repeat_counts_once() -> None:
-    first = ([["a"]], ["b"])
-    second = ([["a"], ["b"], ["c"]], ["d"])
-    other = ([["a"]], ["e"])
-    assert count_words([first, second, other]) == Counter(a=2, b=1, c=1, d=1, e=1)
+    dialogues = [Dialogue(["a"], "b"), Dialogue(["a", "b", "c"], "d"), Dialogue(["a"], "e")]
+    assert count_words(dialogues) == Counter(a=2, b=1, c=1, d=1, e=1)
 
 
 def test_a_context_is_packed_with_roles_hints_and_extended_ids() -> None:
-    vocabulary = build_vocabulary(Counter({"good": 3, "dog": 2}), 1, None)
+    vocabulary = Vocabulary([*SPECIAL_TOKENS, *reserved_entries(), "good", "dog"])
     encoder = DialogueEncoder(vocabulary, make_config(), EmotionLexicon(["good"]))
     context = encoder.context(["Rex good dog", "Fido", "Rex"])
     source, extended = encoder.pack(context, emotion_id("sad"))
@@ -95,9 +88,7 @@ def test_a_context_is_packed_with_roles_hints_and_extended_ids() -> None:
 
 def dataset(rate: float = 0.5) -> DialogueDataset:
     config = make_config(data={"unknown_rate": rate})
-    texts = [([turn.split() for turn in d.context], d.target.split()) for d in DIALOGUES]
-    counts = count_words(([[w.lower() for w in t] for t in c], [w.lower() for w in t2]) for c, t2 in texts)
-    return DialogueDataset(DIALOGUES, config, make_vocabulary(), 50, counts)
+    return DialogueDataset(DIALOGUES, config, make_vocabulary(), 50, count_words(DIALOGUES))
 
 
 def test_some_words_seen_once_are_unknown_in_an_epoch_and_others_in_the_next() -> None:

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
-
 import numpy as np
 import pytest
 from empathetic_toys import (
@@ -30,13 +27,13 @@ def _replies(*texts):
 
 
 def test_a_stock_phrase_has_its_words_in_a_row():
-    texts = [
+    texts = (
         "i am so sorry to hear that .",
         "sorry , to hear it hurts",
         "that is great",
         "sorry to heart",
         "",
-    ]
+    )
     found = [has_phrase(reply, ("sorry", "to", "hear")) for reply in _replies(*texts)]
     assert found == [True, False, False, False, False]
 
@@ -64,32 +61,24 @@ def test_reply_metrics_together():
     }
 
 
-def make(family: str = "transformer", dialogues: Sequence[Dialogue] = DIALOGUES, **sections: Any) -> Any:
-    """Return a random network with its dataset."""
-    config, vocabulary = make_config(family, **sections), make_vocabulary()
-    dataset = DialogueDataset(dialogues, config, vocabulary, 20)
-    return config, make_network(config, len(vocabulary)), dataset, vocabulary
-
-
-def test_accuracy_counts_the_annotated_dialogues_alone() -> None:
-    config, network, _, vocabulary = make()
+def test_accuracy_counts_the_annotated_dialogues_alone_and_a_run_shows_it() -> None:
+    config, vocabulary = make_config(), make_vocabulary()
+    network, dataset = (
+        make_network(config, len(vocabulary)),
+        DialogueDataset(DIALOGUES, config, vocabulary, 20),
+    )
     predictor = predictor_of(config, network, vocabulary)
     guesses = np.stack(predictor.predict_emotions([d.context for d in DIALOGUES])).argmax(-1)
     labels = [EMOTIONS[guesses[0]], EMOTIONS[(guesses[1] + 1) % 32], None]
     judged = [Dialogue(d.context, d.target, e) for d, e in zip(DIALOGUES, labels, strict=True)]
     assert glance_accuracy(predictor, judged) == 0.5
     assert glance_accuracy(predictor, [Dialogue(["hello"], "hi")]) is None
-
-
-@pytest.mark.parametrize("count", [0, 2])
-def test_a_run_shows_replies_and_the_accuracy(count: int) -> None:
-    config, network, dataset, vocabulary = make()
     encoded = EncodedData(dataset, dataset.lengths)
     data = TrainingData(encoded, encoded, {"text": vocabulary}, collate)
-    shown = TASK.display(config, network, data, count)
-    predictor = predictor_of(config, network, vocabulary)
-    assert len(shown.texts) == count
-    assert shown.scalars == {"emotion_accuracy": glance_accuracy(predictor, DIALOGUES)}
+    for count in (0, 2):
+        shown = TASK.display(config, network, data, count)
+        assert len(shown.texts) == count
+        assert shown.scalars == {"emotion_accuracy": glance_accuracy(predictor, DIALOGUES)}
 
 
 def test_no_switch_of_the_replies_moves_the_protocol() -> None:

@@ -54,6 +54,9 @@ def test_a_conversation_follows_the_end_of_another_with_its_own_emotion_and_repl
     assert 60 < len(made) < 120 and all(all(dialogue.context) for dialogue in made)
 
 
+YEAR, TEN = "这一年里发生了太多的事，换谁都会觉得累。", "一二三四五六七八九十"
+
+
 def test_dialogues_are_mixed_with_small_talk_and_changed_subjects(tmp_path: Path) -> None:
     file = tmp_path / "mixed.jsonl.xz"
     assert run("mixed", "sample", file, "--changed-subjects", 0.5, "--small-talk", 2) == 0
@@ -68,18 +71,9 @@ def test_dialogues_are_mixed_with_small_talk_and_changed_subjects(tmp_path: Path
     [
         ("我明白。你累了。", "我明白。你累了。"),
         ("我明白你的心情。这一年你太累了。你愿意多说一点吗？", "我明白你的心情。这一年你太累了。"),
-        (
-            "我明白你。这一年里发生了太多的事，换谁都会觉得累。后来呢？",
-            "这一年里发生了太多的事，换谁都会觉得累。",
-        ),
-        (
-            "这一年里发生了太多的事情，换谁都会觉得累。后来呢？你说说。",
-            "这一年里发生了太多的事情，换谁都会觉得累。",
-        ),
-        (
-            "一二三四五六七八九十，一二三四五六，一二三四五六七八九十一二三四五六七八九十。",
-            "一二三四五六七八九十，一二三四五六。",
-        ),
+        (f"我明白你。{YEAR}后来呢？", YEAR),
+        (f"{YEAR}后来呢？你说说。", YEAR),
+        (f"{TEN}，一二三四五六，{TEN}{TEN}。", f"{TEN}，一二三四五六。"),
         ("一" * 50, "一" * 20 + "。"),
     ],
 )
@@ -88,8 +82,7 @@ def test_replies_are_cut_to_one_or_two_sentences(reply: str, cut: str) -> None:
 
 
 def test_conversations_are_shortened(tmp_path: Path) -> None:
-    file = tmp_path / "talk.jsonl"
-    long = "我明白你的心情。这一年你太累了。你愿意多说一点吗？"
+    file, long = tmp_path / "talk.jsonl", "我明白你的心情。这一年你太累了。你愿意多说一点吗？"
     file.write_text(json.dumps({"turns": [long, long]}), encoding="utf-8")
     assert run("shortened", file, tmp_path / "short.jsonl", "--characters", 20) == 0
     record = json.loads((tmp_path / "short.jsonl").read_text(encoding="utf-8"))

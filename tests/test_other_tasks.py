@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
-from paddle import io, nn
+from paddle import nn
 
 from paddle_dialog.bundle.folder import load_bundle
 from paddle_dialog.bundle.trained import TrainedModel
@@ -37,20 +37,6 @@ class ToyConfig(ExperimentConfig):
     model: ToyModel = field(default_factory=ToyModel)  # type: ignore[assignment]
 
 
-class Examples(io.Dataset):
-    """Arrays side by side."""
-
-    def __init__(self, *arrays: np.ndarray) -> None:
-        super().__init__()
-        self._arrays = arrays
-
-    def __len__(self) -> int:
-        return len(self._arrays[0])
-
-    def __getitem__(self, index: int) -> tuple[np.ndarray, ...]:
-        return tuple(array[index] for array in self._arrays)
-
-
 class Points(NamedTuple):
     """A batch of the classifier."""
 
@@ -72,8 +58,10 @@ class Classifier(Task):
     def prepare_data(self, config: Any, vocabularies: Any) -> TrainingData:
         points = np.random.default_rng(1).normal(size=(90, 4)).astype("float32")
         classes = (points.sum(-1) > 0).astype("int64")
-        parts = [Examples(points[part], classes[part]) for part in (slice(0, 60), slice(60, 90))]
-        train, dev = (EncodedData(part, np.ones(len(part), "int64")) for part in parts)
+        examples: Any = list(zip(points, classes, strict=True))
+        train, dev = (
+            EncodedData(part, np.ones(len(part), "int64")) for part in (examples[:60], examples[60:])
+        )
         return TrainingData(train, dev, {}, partial(stacked, Points))
 
     def build_network(self, config: Any, vocabulary_sizes: Mapping[str, int]) -> nn.Layer:
@@ -84,13 +72,8 @@ class Classifier(Task):
 
 
 def recipe(task: Task, folder: Path, **training: Any) -> ToyConfig:
-    settings = {"learning_rate": 0.02, "log_every": 3, "save_every": 4, **training}
-    return ToyConfig(
-        task=task.name,
-        output_dir=str(folder),
-        data=DataConfig(batch_size=10),
-        training=TrainingConfig(**settings),
-    )
+    settings = TrainingConfig(**{"learning_rate": 0.02, "log_every": 3, "save_every": 4, **training})
+    return ToyConfig(task.name, output_dir=str(folder), data=DataConfig(batch_size=10), training=settings)
 
 
 def test_a_classifier_is_trained_for_its_accuracy(tmp_path: Path) -> None:
@@ -129,8 +112,6 @@ def test_a_run_is_not_resumed_for_another_objective(tmp_path: Path) -> None:
     class Changed(Classifier):
         objective = Perplexity()
 
-    with pytest.raises(
-        UserError, match=r"compared by their accuracy, .* by their perplexity; begin the run anew"
-    ):
+    with pytest.raises(UserError, match=r"by their accuracy, .* by their perplexity; begin the run anew"):
         Run.resume(Changed(), dataclasses.replace(config))
     assert json.loads((tmp_path / "last" / "progress.json").read_text())["objective"] == "accuracy"

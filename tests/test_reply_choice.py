@@ -36,13 +36,12 @@ from paddle_dialog.tasks.empathetic.replies import (
     Reflector,
     ReplyPrediction,
     WrittenReplies,
-    agreement,
     read_written,
     repeats,
     tone_of_emotions,
     units,
 )
-from paddle_dialog.tasks.empathetic.turns import ACTS, read_turn
+from paddle_dialog.tasks.empathetic.turns import ACTS, STATEMENT, read_turn
 from tools.weights.empathetic.judge_fitting import main, make_parser
 
 WIDTH = 8  # of the toys' models
@@ -75,23 +74,25 @@ def test_the_cosine_of_turns_is_that_of_scikit_learn() -> None:
     cosines = vectors @ query / np.maximum(np.linalg.norm(vectors, axis=1), 1e-9) / np.linalg.norm(query)
     acts, felt = np.full(len(ACTS), 1 / len(ACTS)), np.full(len(EMOTIONS), 1 / len(EMOTIONS))
     found = written.matches(turn, acts, felt)
-    places = [written.replies.index(one.reply) for one in found]
+    texts = [reply.text for reply in written.replies]
+    places = [texts.index(one.text) for one in found]
     np.testing.assert_allclose([one.similarity for one in found], cosines[places], atol=1e-9)
 
 
 def test_replies_to_statements_are_chosen_by_what_is_felt() -> None:
     written = WrittenReplies("en", EMOTIONS)
-    statement = np.eye(len(ACTS))[ACTS.index("statement")]
+    by_text = {reply.text: reply for reply in written.replies}
+    statement = np.eye(len(ACTS))[STATEMENT]
     for emotion in ("sad", "joyful", "angry"):
         felt = np.eye(len(EMOTIONS))[EMOTIONS.index(emotion)]
         for one in written.matches("well", statement, felt, 5, tone_of_emotions([emotion])):
-            assert ACTS[one.reply.act] == "statement" and emotion in one.reply.emotions and one.agreement == 1
-    general = [
-        one.reply.general or one.similarity >= MIN_SIMILARITY
-        for one in written.matches("What is it?", statement, felt, 9)
-    ]
-    assert all(general) and not all(reply.general for reply in written.replies)
-    assert agreement((), felt, EMOTIONS) == ANY_AGREEMENT and agreement(("sad", "angry"), felt, EMOTIONS) == 1
+            assert one.act == STATEMENT and emotion in by_text[one.text].emotions and one.agreement == 1
+    found = written.matches("What is it?", statement, felt, 9)
+    assert all(by_text[one.text].general or one.similarity >= MIN_SIMILARITY for one in found)
+    assert not all(reply.general for reply in written.replies)
+    for one in written.matches("well", statement, felt):
+        meant = by_text[one.text].emotions
+        assert one.agreement == (ANY_AGREEMENT if not meant else float("angry" in meant))
 
 
 # The order.
@@ -185,12 +186,7 @@ def test_nothing_is_said_twice_and_no_reflection_follows_another() -> None:
 @pytest.mark.parametrize(
     ("reply", "turns", "language", "is_said"),
     [
-        (
-            "That must be so hard for you.",
-            ["a", "It must be so hard!", "b"],
-            "en",
-            True,
-        ),  # four words in a row
+        ("That must be so hard for you.", ["a", "It must be so hard!", "b"], "en", True),  # four words
         ("That must be hard.", ["a", "It must be so hard!", "b"], "en", False),
         ("I see.", ["a", "I see.", "b"], "en", True),
         ("my dog died last night", ["my dog died last night", "oh", "b"], "en", False),  # the speaker said it
@@ -242,9 +238,7 @@ def recipe(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return save_model(tmp_path_factory.mktemp("judged"), "causal", decoding={"beam_size": 4, "max_length": 6})
 
 
-STATEMENTS = [
-    f"My {animal} died last {night}." for animal in ("dog", "cat", "bird") for night in ("night", "week")
-]
+STATEMENTS = [f"My {one} died last {night}." for one in ("dog", "cat", "bird") for night in ("night", "week")]
 
 
 @pytest.mark.parametrize("liked", ["reflected", "written"])
@@ -275,13 +269,10 @@ def test_a_fitted_judge_answers_as_the_raters_liked(
     context = json.dumps({"context": [STATEMENTS[0], "Your dog died last night!", STATEMENTS[1]]})
     asked = STATEMENTS[0] if liked == "reflected" else context
     predict = ("predict", "-c", recipe, "--json", "--n-best", 5, asked)
+    made = tmp_path / "judged"
     judged, off, plain = (
         json.loads(run_here(*predict, "--weights", folder, "-o", f"replies.judge={judge}").stdout)
-        for folder, judge in (
-            (tmp_path / "judged", "true"),
-            (tmp_path / "judged", "false"),
-            (weights, "null"),
-        )
+        for folder, judge in ((made, "true"), (made, "false"), (weights, "null"))
     )
     assert judged["predictions"][0]["origin"] == liked and judged["act"] == "statement"
     assert {one["origin"] for one in plain["predictions"]} == {"model"} and "act" not in plain

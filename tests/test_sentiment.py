@@ -37,8 +37,7 @@ from paddle_dialog.tasks.sentiment.data import (
     shortened,
     tokens_of,
 )
-from paddle_dialog.tasks.sentiment.linear import fit_linear
-from paddle_dialog.tasks.sentiment.network import SentimentLoss, SentimentNetwork
+from paddle_dialog.tasks.sentiment.network import SentimentLoss, SentimentNetwork, fit_linear
 from paddle_dialog.tasks.sentiment.prediction import SentimentPredictor
 from paddle_dialog.text.vocabulary import SPECIAL_TOKENS, Vocabulary
 
@@ -94,7 +93,9 @@ def toy(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 
 
 def test_reviews_are_judged_and_measured(toy: Path, tmp_path: Path) -> None:
-    outcome = run_here("evaluate", "-c", toy, "--json", "--predictions", tmp_path / "out.jsonl")
+    files = ("--predictions", tmp_path / "out.jsonl", "--figures", tmp_path)
+    outcome = run_here("evaluate", "-c", toy, "--json", *files)
+    assert [path.name for path in tmp_path.glob("*.png")] == ["confusion.png"]
     result = json.loads(outcome.stdout)
     assert result["n"] == 100 and result["accuracy"] == result["f1"] == 1.0
     assert 0 <= result["calibration_error"] < 0.2 and 0 <= result["unclear"] < 0.2
@@ -125,32 +126,21 @@ def test_what_tokens_add_is_the_whole_logit_on_arrays_and_through_paddle(toy: Pa
         ReviewEncoder(fast.config, vocabularies["text"]).encode(Review(tokens_of(t, "characters"), 0))
         for t in texts
     ]
-    import paddle
-
     scores, _ = slow._model.network(*(paddle.to_tensor(array) for array in collate(encoded)[:3]))
     good = paddle.nn.functional.softmax(scores)[:, 1].numpy()
     told = [one.probability if one.label else 1 - one.probability for one in fast.predict(texts)]
     np.testing.assert_allclose(told, good, atol=1e-5)
 
 
-def test_figures_show_the_confusion(toy: Path, tmp_path: Path) -> None:
-    outcome = run_here("evaluate", "-c", toy, "--figures", tmp_path)
-    assert outcome.status == 0, outcome.stderr
-    assert [path.name for path in tmp_path.glob("*.png")] == ["confusion.png"]
-
-
-@pytest.mark.parametrize("toy", [("lstm", "max", 4096, 1)], indirect=True)
-def test_the_linear_classifier_learns_phrases(toy: Path) -> None:
-    told = run_here("predict", "-c", toy, "绝妙房间").stdout
-    assert told.startswith("negative\t"), told  # which no review says
-
-
 def test_what_is_not_sure_enough_is_unclear(toy: Path) -> None:
-    answered = run_here("predict", "-c", toy, "-o", "unclear_below=1.0", "房间书")
-    assert answered.stdout.startswith("unclear\t")
-    record = json.loads(run_here("predict", "-c", toy, "-o", "unclear_below=1.0", "--json", "房间书").stdout)
+    unsure = ("predict", "-c", toy, "-o", "unclear_below=1.0", "房间书")
+    assert run_here(*unsure).stdout.startswith("unclear\t")
+    record = json.loads(run_here(*unsure, "--json").stdout)
     assert record["label"] is None and 0.5 <= record["probability"] <= 1
-    assert run_here("predict", "-c", toy, "龘靐").stdout.startswith("unclear\t")  # no character is known
+    unknown, phrase = run_here("predict", "-c", toy, "龘靐", "绝妙房间").stdout.splitlines()
+    assert unknown.startswith("unclear\t")
+    if "buckets: 4096" in toy.read_text(encoding="utf-8"):  # a phrase is learned, which no review says
+        assert phrase.startswith("negative\t"), phrase
 
 
 @pytest.mark.parametrize("language", ["zh", "en"])
@@ -177,26 +167,8 @@ def test_frames_become_phrases(tmp_path: Path) -> None:
 
 
 def test_tokens_are_those_of_the_treebank_and_characters() -> None:
-    assert tokens_of("I didn’t like it, it's a so-so film.But 3.5 stars!", "words") == (
-        [
-            "i",
-            "did",
-            "n't",
-            "like",
-            "it",
-            ",",
-            "it",
-            "'s",
-            "a",
-            "so-so",
-            "film",
-            ".",
-            "but",
-            "3.5",
-            "stars",
-            "!",
-        ]
-    )
+    tokens = tokens_of("I didn’t like it, it's a so-so film.But 3.5 stars!", "words")
+    assert " ".join(tokens) == "i did n't like it , it 's a so-so film . but 3.5 stars !"
     assert tokens_of("i did n't , it 's", "words") == ["i", "did", "n't", ",", "it", "'s"]
     assert tokens_of("Ａ好 &amp; 坏", "characters") == ["a", "好", "&", "坏"]
 
@@ -226,14 +198,6 @@ def test_contributions_of_a_pair_are_shared() -> None:
     np.testing.assert_allclose(contributions(found, table), [0.5 - 1.5, -1.5, 0.5])
 
 
-def test_the_linear_machine_weighs_what_tells_labels_apart() -> None:
-    reviews = [([ALWAYS, 2 + label, 4 + number % 3], label) for number in range(60) for label in (0, 1)]
-    buckets, labels = [np.array(b) for b, _ in reviews], np.array([label for _, label in reviews])
-    table = fit_linear(buckets, labels, 8, 1.0)
-    assert table.dtype == np.float32 and table[3] > 1 and table[2] < -1 and np.abs(table[4:7]).max() < 0.2
-    assert not fit_linear(buckets[:1], labels[:1], 8, 1.0).any()
-
-
 def test_long_reviews_keep_beginning_and_end() -> None:
     assert shortened("abcdefghij", 8) == list("abcdefij") and shortened("abc", 8) == list("abc")
 
@@ -261,12 +225,9 @@ def test_the_linear_logits_are_those_of_the_shares_in_the_data():
     table = fit_linear([np.array([ALWAYS, 2 + one]) for one in kind], labels, 4, 1e-3)
     assert table[ALWAYS] + table[3] == pytest.approx(math.log(4), abs=0.3)
     assert table[ALWAYS] + table[2] == pytest.approx(-math.log(4), abs=0.3)
-
-
-def test_what_every_review_has_carries_the_share_of_good_ones():
-    labels = (np.random.default_rng(1).random(5000) < 0.8).astype(int)
-    table = fit_linear([np.array([ALWAYS])] * 5000, labels, 4, 1.0)
-    assert table[ALWAYS] == pytest.approx(math.log(4), abs=0.2)
+    table = fit_linear([np.array([ALWAYS])] * 5000, right.astype(int), 4, 1.0)
+    assert table[ALWAYS] == pytest.approx(math.log(4), abs=0.2)  # the share of good ones
+    assert table.dtype == np.float32 and not fit_linear([np.array([ALWAYS])], labels[:1], 8, 1.0).any()
 
 
 def test_the_answer_is_the_linear_sum_and_a_share_of_the_network():
@@ -308,29 +269,21 @@ def predictor() -> SentimentPredictor:
     return SentimentPredictor(config, TrainedModel.of_network(network, {"text": vocabulary}))
 
 
-@pytest.fixture(name="client")
-def _client():
-    endpoint = SentimentEndpoint(LimitsConfig(characters=12))
+def test_the_answer_is_that_of_the_command_with_words():
+    endpoint, (expected,) = (
+        SentimentEndpoint(LimitsConfig(characters=12)),
+        predictor().predict_records([GOOD]),
+    )
     with running(make_app(endpoint, load=loader(endpoint, predictor()))) as client:
-        yield client
-
-
-def test_the_answer_is_that_of_the_command_with_words(client):
-    (expected,) = predictor().predict_records([GOOD])
-    record = client.post("/v1/sentiment", json={"text": GOOD}).json()
+        record = client.post("/v1/sentiment", json={"text": GOOD}).json()
+        assert client.post("/v1/sentiment", json={"text": BAD}).json()["label"] == 0
+        for text, told in ((" ", "empty"), ("好" * 13, "12"), ("", "1"), ("🐶", "no Chinese word")):
+            response = client.post("/v1/sentiment", json={"text": text})
+            assert response.status_code == 422 and told in response.json()["error"]
     words = record.pop("words")
     assert record == expected and record["label"] == 1
     assert [word["text"] for word in words] == list(GOOD)
     assert words[0]["weight"] > 5 > max(word["weight"] for word in words[1:])
-    assert client.post("/v1/sentiment", json={"text": BAD}).json()["label"] == 0
-
-
-@pytest.mark.parametrize(
-    ("text", "told"), [(" ", "empty"), ("好" * 13, "12"), ("", "1"), ("🐶", "no Chinese word")]
-)
-def test_what_cannot_be_judged_is_refused(client, text, told):
-    response = client.post("/v1/sentiment", json={"text": text})
-    assert response.status_code == 422 and told in response.json()["error"]
 
 
 @needs_chromium

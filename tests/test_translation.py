@@ -40,15 +40,11 @@ from paddle_dialog.text.vocabulary import SPECIAL_TOKENS, Vocabulary
 
 WORDS = dict(zip("之乎者也曰吾汝其", ["的", "吗", "人", "啊", "说话", "我们", "你", "他的"], strict=True))
 NAMES = [chr(0x5200 + number) for number in range(300)]  # each too rare for the vocabulary: to be copied
-RECIPES = {
-    "transformer": """
-model: {name: transformer, width: 64, num_heads: 2, inner_width: 128, encoder_layers: 1, decoder_layers: 1,
-  max_positions: 32, dropout: 0.0}
-training: {epochs: 20, learning_rate: 0.003, schedule: cosine, warmup_steps: 50, clip_norm: 1.0, eval_every: 800}
-""",
-}
-COMMON = """
+RECIPE = """
 task: translation
+model: {{name: transformer, width: 64, num_heads: 2, inner_width: 128, encoder_layers: 1, decoder_layers: 1,
+  max_positions: 32, dropout: 0.0}}
+training: {{epochs: 20, learning_rate: 0.003, schedule: cosine, warmup_steps: 50, clip_norm: 1.0, eval_every: 800}}
 data: {{train: {folder}/train.tsv, dev: {folder}/dev.tsv, max_length: 16, batch_size: 64, min_count: 60}}
 decoding: {{beam_size: 3, max_length: 16, length_penalty: average}}
 output_dir: {folder}/run
@@ -66,15 +62,15 @@ def toy_pairs() -> list[tuple[str, str]]:
     return [(s, "".join(WORDS.get(character, character) for character in s)) for s in sentences]
 
 
-@pytest.fixture(scope="module", params=RECIPES)
-def toy(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
+@pytest.fixture(scope="module")
+def toy(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return the recipe of a model that was trained on the toy language."""
-    folder = tmp_path_factory.mktemp(request.param)
+    folder = tmp_path_factory.mktemp("translation")
     pairs = toy_pairs()
     for name, part in (("train", pairs[:2500]), ("dev", pairs[2500:])):
         (folder / f"{name}.tsv").write_text("".join(f"{s}\t{t}\n" for s, t in part), encoding="utf-8")
     path = folder / "toy.yaml"
-    path.write_text(COMMON.format(folder=folder) + RECIPES[request.param], encoding="utf-8")
+    path.write_text(RECIPE.format(folder=folder), encoding="utf-8")
     trained = run_here("train", "-c", path)
     assert trained.status == 0, trained.stderr
     assert float(re.search(r"best dev perplexity ([\d.]+)", trained.stdout)[1]) < 1.02
@@ -113,18 +109,17 @@ def test_paddles_own_beam_search_translates_the_same(toy: Path) -> None:
         run_here(*plain, "-o", f"decoding.engine={engine}") for engine in ("fast", "reference")
     )
     assert reference.status == 0, reference.stderr
-    found, expected = ([json.loads(line) for line in each.stdout.splitlines()] for each in (reference, fast))
-    assert [one["predictions"][0]["text"] for one in found] == [
-        one["predictions"][0]["text"] for one in expected
-    ]
+    found, expected = (
+        [json.loads(line)["predictions"][0]["text"] for line in each.stdout.splitlines()]
+        for each in (reference, fast)
+    )
+    assert found == expected and len(found) == 6
     refused = run_here("predict", "-c", toy, *sources[:1], "-o", "decoding.engine=reference")
     assert refused.status == 2 and "reference has no length penalty" in refused.stderr
 
 
 def test_arrays_give_the_numbers_of_the_network(toy: Path) -> None:
-    from paddle_dialog.recipes import load_model
-
-    predictor = load_model(toy.parent / "run" / "best").predictor
+    predictor = paddle_dialog.load(toy.parent / "run" / "best")
     assert isinstance(predictor, TranslationPredictor)
     sources = ["之刀乎刁", "者也曰刁吾"]
     on_arrays = predictor.predict(sources, 3)
@@ -148,10 +143,8 @@ def test_pairs_are_read_either_way_and_in_words(tmp_path: Path) -> None:
     ]
     assert read_pairs(str(path), "words", reverse=True)[1] == (["c"], ["a", "b"])
     assert read_pairs(str(path), "characters")[1] == ("ab", "c")
-    assert (
-        join(split("a  b", "words"), "words") == "a b"
-        and join(split("学 而", "characters"), "characters") == "学而"
-    )
+    for text, joined, unit in (("a  b", "a b", "words"), ("学 而", "学而", "characters")):
+        assert join(split(text, unit), unit) == joined
 
 
 def test_long_pairs_are_skipped() -> None:
@@ -201,10 +194,9 @@ def ask(client, **request):
     return response.status_code, response.json()
 
 
-def start(words=None):
+def start():
     endpoint = TranslationEndpoint(LimitsConfig(characters=12))
-    words = words or WordFilter()
-    return running(make_app(endpoint, words=words, load=loader(endpoint, predictor(), words)))
+    return running(make_app(endpoint, load=loader(endpoint, predictor())))
 
 
 def test_the_answer_is_that_of_the_command_with_attention():
@@ -224,26 +216,14 @@ def test_the_answer_is_that_of_the_command_with_attention():
     assert card["details"] == {"longest_sentence": 8, "tokens": "characters", "reverse": False}
 
 
-@pytest.mark.parametrize(
-    ("request_", "told"),
-    [
-        ({"source": " "}, "empty"),
-        ({"source": "oh"}, "no hanzi"),
-        ({"source": "之" * 9}, "has 9 characters"),
-        ({"source": "之" * 13}, "12"),
-    ],
-)
-def test_what_cannot_be_translated_is_refused(request_, told):
+def test_what_cannot_be_translated_is_refused_and_banned_words_are_not_written():
+    refused = {" ": "empty", "oh": "no hanzi", "之" * 9: "has 9 characters", "之" * 13: "12"}
     with start() as client:
-        status, record = ask(client, **request_)
-    assert status == 422 and told in record["error"]
-
-
-def test_banned_words_are_not_written(tmp_path):
+        for source, told in refused.items():
+            status, record = ask(client, source=source)
+            assert status == 422 and told in record["error"]
     endpoint, made = TranslationEndpoint(LimitsConfig()), predictor()
-    text = made.predict([TEXT])[0][0].text
-    (tmp_path / "words.txt").write_text(text[0], encoding="utf-8")
-    endpoint.use(made, WordFilter.load(str(tmp_path / "words.txt")))
+    endpoint.use(made, WordFilter([made.predict([TEXT])[0][0].text[0]]))
     (answer,) = endpoint.answer([TranslationItem(TEXT, False)], 1)
     assert isinstance(answer, NoResult)
 
@@ -288,10 +268,8 @@ def shipped() -> TranslationPredictor:
 def test_a_missing_end_and_traditional_characters_change_nothing(shipped: TranslationPredictor) -> None:
     texts = ["三人行必有我师焉", "三人行必有我师焉，", "“三人行必有我师焉”", "醉翁之意不在酒"]
     bare, comma, quoted, drunk = (answers[0].text for answers in shipped.predict(texts))
-    ended = [
-        answers[0].text
-        for answers in shipped.predict([f"{texts[0]}。", "“三人行必有我师焉。”", f"{texts[3]}。"])
-    ]
+    marked = shipped.predict([f"{texts[0]}。", "“三人行必有我师焉。”", f"{texts[3]}。"])
+    ended = [answers[0].text for answers in marked]
     assert [bare, quoted, drunk] == ended and comma == bare
     (whole,) = shipped.predict(["晉太元中，武陵人捕魚為業\n\n三人行必有我师焉\n"])[0]
     assert whole.text == shipped.predict(["晋太元中，武陵人捕鱼为业。"])[0][0].text + bare
@@ -305,12 +283,8 @@ def test_the_first_translation_stays_the_first(shipped: TranslationPredictor) ->
 
 
 def test_what_is_not_to_be_trusted_is_said(shipped: TranslationPredictor) -> None:
-    texts = [
-        "我觉得这个电影不太好看",
-        "此二人者，皆圣人也；然犹不能无役身以进，如此其污也！",
-        "学而时习之，不亦说乎？",
-    ]
-    modern, looped, plain = shipped.predict_records(texts)
+    texts = ["我觉得这个电影不太好看", "此二人者，皆圣人也；然犹不能无役身以进，如此其污也！"]
+    modern, looped, plain = shipped.predict_records([*texts, "学而时习之，不亦说乎？"])
     assert modern["unsure"] == "modern" and "modern Chinese" in str(shipped.note_of(modern))
     assert looped["unsure"] == "repeats" and "unsure" not in plain and shipped.note_of(plain) is None
     with pytest.raises(UserError, match="input 1 is None"):

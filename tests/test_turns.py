@@ -60,26 +60,18 @@ def test_the_command_fits_a_reader_of_new_turns(tmp_path: Path, capsys: pytest.C
     printed = capsys.readouterr().out
     assert "act: 1.000 right of 1" in printed and "care self_harm: 1 of 1 get the whole answer" in printed
     reader = TurnReader.from_bytes((tmp_path / "reader").read_bytes(), "reader")
-    for turn, (act, mood, care) in (
-        ("thank you", ("thanks", "gratitude", "none")),
-        ("bye bye", ("farewell", "none", "none")),
-        ("i want to end my life", ("statement", "sadness", "self_harm")),
-    ):
+    turns = ("thank you", "bye bye", "i want to end my life")
+    for turn, labels in zip(turns, list(SAID)[:3], strict=True):
         reading = reader(turn)
-        assert (reading.act, MOODS[int(reading.moods.argmax())], reading.care) == (act, mood, care)
+        assert (reading.act, MOODS[int(reading.moods.argmax())], reading.care) == labels
         assert all(part.sum() == pytest.approx(1) for part in reader.probabilities(turn))
 
 
 def test_turns_of_corpora_are_found_by_their_keys(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    (tmp_path / "talks.jsonl").write_text(
-        '{"turns": ["hello  there", "hi", "my dog died"]}\n', encoding="utf-8"
-    )
-    keys = [
-        key_of("talks", "hi", "my dog died"),
-        key_of("talks", "", "hello there"),
-        key_of("talks", "", "gone"),
-    ]
-    lines = [f"statement sadness none {keys[0]}", f"greeting none none {keys[1]}", f"joke joy none {keys[2]}"]
+    (tmp_path / "talks.jsonl").write_text('{"turns": ["hello  there", "hi", "my dog died"]}\n', "utf-8")
+    said = [("hi", "my dog died"), ("", "hello there"), ("", "gone")]
+    labels = ("statement sadness none", "greeting none none", "joke joy none")
+    lines = [f"{label} {key_of('talks', *turns)}" for label, turns in zip(labels, said, strict=True)]
     (tmp_path / "references.txt").write_text("\n".join(lines), encoding="utf-8")
     files = ["--references", f"{tmp_path}/references.txt", "--corpora", f"{tmp_path}/talks.jsonl"]
     assert fitted(tmp_path, *files) == 0
@@ -107,19 +99,11 @@ def test_any_turn_has_features(turn: str, previous: str) -> None:
     assert ((buckets >= 0) & (buckets < BUCKETS)).all()
 
 
-@pytest.mark.parametrize(
-    ("one", "other"),
-    [
-        ("我想死", "我\u200b想死"),
-        ("I don’t", "I don't"),
-        ("HELP", "ｈｅｌｐ"),
-        ("我很難過", "我很难过"),
-        ("nooooo", "noo"),
-    ],
-)
-def test_what_looks_alike_is_read_alike(one: str, other: str) -> None:
-    for mine, theirs in zip(turn_features(one), turn_features(other), strict=True):
-        np.testing.assert_array_equal(mine, theirs)
+def test_what_looks_alike_is_read_alike() -> None:
+    alike = [("我想死", "我\u200b想死"), ("I don’t", "I don't"), ("HELP", "ｈｅｌｐ")]
+    for one, other in (*alike, ("我很難過", "我很难过"), ("nooooo", "noo")):
+        for mine, theirs in zip(turn_features(one), turn_features(other), strict=True):
+            np.testing.assert_array_equal(mine, theirs)
 
 
 @pytest.mark.parametrize(

@@ -61,8 +61,7 @@ class CareResponder:
 
 def care_responder(config: CareConfig) -> CareResponder:
     """Return what the settings describe."""
-    path = _SHIPPED if config.answers is None else Path(config.answers)
-    return CareResponder(_read_answers(path))
+    return CareResponder(_read_answers(_SHIPPED if config.answers is None else Path(config.answers)))
 
 
 def _read_answers(path: Path) -> dict[str, Sentences]:
@@ -82,9 +81,7 @@ def _read_answers(path: Path) -> dict[str, Sentences]:
     known = (*KINDS, CHECK, AGAIN, DENIED)
     if not content.keys() & set(known):
         return dict.fromkeys(KINDS, _sentences(content, where, form))
-    unknown = [str(name) for name in content if name not in known]
-    if unknown:
-        raise UserError(f"{where}: '{unknown[0][:40]}' is no kind; there are {', '.join(known)}")
+    _check_names(content, known, where, "kind")
     answers: dict[str, Sentences] = {}
     for kind in known:
         sentences = content.get(kind)
@@ -95,10 +92,14 @@ def _read_answers(path: Path) -> dict[str, Sentences]:
     return answers
 
 
+def _check_names(content: Mapping[object, object], known: Sequence[str], where: str, what: str) -> None:
+    for name in content:
+        if name not in known:
+            raise UserError(f"{where}: '{str(name)[:40]}' is no {what}; there are {', '.join(known)}")
+
+
 def _sentences(content: Mapping[object, object], where: str, form: str) -> dict[LanguageName, str]:
-    unknown = [str(name) for name in content if name not in LANGUAGES]
-    if unknown:
-        raise UserError(f"{where}: '{unknown[0][:40]}' is no language; there are {', '.join(LANGUAGES)}")
+    _check_names(content, LANGUAGES, where, "language")
     sentences: dict[LanguageName, str] = {}
     for language in LANGUAGES:
         sentence = content.get(language)

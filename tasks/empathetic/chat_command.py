@@ -98,16 +98,13 @@ class Chat:
         return None
 
     def _emotion(self, argument: str) -> Response:
-        if not argument:
-            now = "predicted by the model" if self.emotion is None else f"set to {self.emotion}"
-            return Response(
-                note=f"the emotion is {now}; /emotion takes auto or one of: {', '.join(self.predictor.emotions)}"
-            )
+        known = self.predictor.emotions
         if argument.lower() == "auto":
             self.emotion = None
-            return Response(note="the model predicts the emotion again")
-        self.emotion = self.predictor.emotions[emotion_id(argument, self.predictor.emotions)]
-        return Response(note=f"the emotion is {self.emotion} until /emotion auto")
+        elif argument:
+            self.emotion = known[emotion_id(argument, known)]
+        now = "predicted by the model" if self.emotion is None else f"set to {self.emotion}"
+        return Response(note=f"the emotion is {now}; /emotion takes auto or one of: {', '.join(known)}")
 
     def _undo(self, argument: str) -> Response:
         if not self.turns:

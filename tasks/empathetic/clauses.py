@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from functools import cache
+from itertools import pairwise
 from typing import Literal, get_args
 
 from paddle_dialog.data.files import read_lists
@@ -69,7 +70,9 @@ class Clause:
 def option_of(turn: str, language: str) -> str | None:
     """Return the last of the options that a turn asks to choose from; None where it names none."""
     found = _OPTIONS[language].search(turn.strip())
-    return _english_mirrored(found[1].strip()) if found and language == "en" else found and found[1]
+    if found is None:
+        return None
+    return _english_mirrored(found[1].strip()) if language == "en" else found[1]
 
 
 def clauses_of(turn: str, language: str) -> list[Clause]:
@@ -85,25 +88,21 @@ def english_clauses(turn: str) -> list[Clause]:
             continue
         whole = sentence[0].removesuffix(sentence[1])
         text = _usable_english(whole)
-        parts = [text] if text is not None else _usable_parts(whole)
-        found += [part for part in parts if part is not None]
+        found += [text] if text is not None else _usable_parts(whole)
     return [
         Clause(_english_mirrored(text), "plain", _english_weight(text, place / len(found)))
         for place, text in enumerate(found)
     ]
 
 
-def _parts(sentence: str) -> list[str]:
-    """Split a long sentence into its main clauses."""
-    joined = _WE.sub(r"\1 &", sentence)
-    return [_SUBORDINATE.sub("", part).replace(" & ", " and ") for part in _JOINT.split(joined)]
-
-
-def _usable_parts(sentence: str) -> list[str | None]:
-    """Return the clauses of a long sentence; one without a subject has that of the first, which may not be "I"."""
-    first, *others = _parts(sentence)
-    of_speaker = first.strip().lower().startswith(("i ", "i'"))
-    return [_usable_english(first), *(_usable_english(part, of_speaker) for part in others)]
+def _usable_parts(sentence: str) -> list[str]:
+    """Return the main clauses of a long sentence; one without a subject has that of the first, if that is "I"."""
+    parts = [_SUBORDINATE.sub("", part) for part in _JOINT.split(_WE.sub(r"\1 &", sentence))]
+    of_speaker = parts[0].strip().lower().startswith(("i ", "i'"))
+    usable = [
+        _usable_english(part.replace(" & ", " and "), not n or of_speaker) for n, part in enumerate(parts)
+    ]
+    return [part for part in usable if part is not None]
 
 
 def _usable_english(part: str, of_speaker: bool = True) -> str | None:
@@ -120,11 +119,9 @@ def _usable_english(part: str, of_speaker: bool = True) -> str | None:
     if of_speaker and _english_pattern("past", "(?:just |only )?{}").match(text) is not None:
         text = f"I {text[:1].lower()}{text[1:]}"
     own = text.split()
-    if (
-        not SHORTEST_WORDS <= len(own) <= LONGEST_WORDS
-        or _ADDRESSED.search(text)
-        or _english_pattern("empty", "{}").match(text)
-    ):
+    if not SHORTEST_WORDS <= len(own) <= LONGEST_WORDS or _ADDRESSED.search(text):
+        return None
+    if _english_pattern("empty", "{}").match(text):
         return None
     first = own[0].lower().replace("’", "'")
     is_name = own[0][0].isupper() and own[0][1:].islower() and not first.endswith("ing")
@@ -138,7 +135,8 @@ def _english_mirrored(text: str) -> str:
     own = text.replace("’", "'").split()
     if own[0].lower() in _words("en", "subjects"):
         own[0] = own[0].lower()
-    back = re.sub(r"[A-Za-z']+", lambda word: _second().get(word[0].lower(), word[0]), " ".join(own))
+    second = dict(pair.split("=") for pair in _words("en", "second"))  # of each first person
+    back = re.sub(r"[A-Za-z']+", lambda word: second.get(word[0].lower(), word[0]), " ".join(own))
     begins_with_you = back.startswith("you ")
     return _BE.sub(
         lambda f: f"{f[1]}{f[2]} {_OF_YOU[f[3]]}" if begins_with_you or f[1] == "you" else f[0], back
@@ -152,38 +150,24 @@ def _english_pattern(name: str, form: str) -> re.Pattern[str]:
     return re.compile(form.format(rf"(?:{listed})\b"), re.IGNORECASE)
 
 
-@cache
-def _second() -> dict[str, str]:
-    """Return the first persons and what they become."""
-    return dict(pair.split("=") for pair in _words("en", "second"))
-
-
 def _english_weight(text: str, place: float) -> float:
     """Prefer what is about the speaker, of a good length, and late in the turn (`place` in 0–1)."""
     own = text.lower().split()
     first = own[0].replace("’", "'")
-    return (
-        1.0 * (first in _words("en", "first"))
-        - 0.5 * (first in _words("en", "vague"))
-        + 0.3 * place
-        - abs(len(own) - LIKELIEST_WORDS) / 12
-    )
+    about = 1.0 * (first in _words("en", "first")) - 0.5 * (first in _words("en", "vague"))
+    return about + 0.3 * place - abs(len(own) - LIKELIEST_WORDS) / 12
 
 
 def chinese_clauses(turn: str) -> list[Clause]:
     """Return the clauses of a turn that can be mirrored, and each two neighbours that are short."""
     found: list[str] = []
     for sentence in _CHINESE_SENTENCE.finditer(turn):
-        parts = [
-            _usable_chinese(part) for part in _statements(sentence[0].removesuffix(sentence[1]), sentence[1])
-        ]
-        for place, part in enumerate(parts):
-            if part is None:
-                continue
-            found.append(part)
-            following = parts[place + 1] if place + 1 < len(parts) else None
-            if following is not None and len(part) + len(following) <= LONGEST_PAIR:
-                found.append(f"{part}，{following}")
+        parts = [*map(_usable_chinese, _statements(sentence[0].removesuffix(sentence[1]), sentence[1])), None]
+        for part, following in pairwise(parts):
+            if part is not None:
+                found.append(part)
+                if following is not None and len(part) + len(following) <= LONGEST_PAIR:
+                    found.append(f"{part}，{following}")
     return [
         Clause(_chinese_mirrored(text), _chinese_kind(text), _chinese_weight(text, place / len(found)))
         for place, text in enumerate(found)
@@ -210,12 +194,8 @@ def _usable_chinese(part: str) -> str | None:
     text = re.sub("^我(?:总|老|一直)?(?:觉得|感觉|感到)自己", "我觉得自己", text.replace("我却", "我", 1))
     if not SHORTEST_CHARACTERS <= len(text) <= LONGEST_CHARACTERS:
         return None
-    if any(
-        _chinese_pattern(name, at).search(text)
-        for name, at in (("unusable", ""), ("unfinished", "^"), ("ends", "$"))
-    ):
-        return None
-    return text
+    excluded = (("unusable", ""), ("unfinished", "^"), ("ends", "$"))
+    return None if any(_chinese_pattern(name, at).search(text) for name, at in excluded) else text
 
 
 def _chinese_mirrored(text: str) -> str:
@@ -249,7 +229,6 @@ def _words(language: str, name: str) -> frozenset[str]:
     return _lists(language)[name]
 
 
-@cache
 def _alternatives(language: str, name: str) -> str:
     """Return a list as the alternatives of a regular expression, longer words first."""
     return "|".join(sorted(_words(language, name), key=lambda word: (-len(word), word)))

@@ -9,7 +9,6 @@ from typing import ClassVar, Literal
 from paddle_dialog.config.models import (
     CausalTransformerConfig,
     FamilyConfig,
-    LstmAttentionConfig,
     PretrainedConfig,
     TransformerConfig,
 )
@@ -175,35 +174,28 @@ class EmpatheticConfig(GenerationConfig):
                 "emotion.small_talk",
                 "needs the n-gram classifier; set emotion.ngram_buckets, e.g. to 120000",
             )
-        model = self.model
+        model, longest = self.model, self.data.max_target_length
         if getattr(model, "sampled_words", 0) and self.generator.temperature != 1.0:
             yield "model.sampled_words", "estimates the plain softmax; set generator.temperature: 1"
-        if isinstance(model, LstmAttentionConfig):
-            if self.emotion.head == "cls" and not model.bidirectional:
-                yield (
-                    "emotion.head",
-                    "cls is the first position, where a forward encoder has read nothing yet; "
-                    "take attention, or model.bidirectional: true",
-                )
-            if self.generator.context_weight:
-                yield "generator.context_weight", "needs model.name: causal_transformer; set it to 0"
-            return
         if isinstance(model, PretrainedConfig):
             yield from self._pretrained_problems()
             return
-        if isinstance(model, TransformerConfig) and model.aligned_input:
-            yield "model.aligned_input", "context and reply do not correspond word by word; leave it out"
+        is_causal = isinstance(model, CausalTransformerConfig)
+        if self.emotion.head == "cls" and (is_causal or not getattr(model, "bidirectional", True)):
+            yield (
+                "emotion.head",
+                "cls is the first position, where a model that reads forward has read nothing yet; take attention",
+            )
         if isinstance(model, CausalTransformerConfig):
             yield from self._causal_problems(model)
-            return
-        if self.generator.context_weight:
-            yield "generator.context_weight", f"needs a causal model, and {model.name} sees the whole context"
-        longest = self.data.max_target_length
-        if longest >= model.max_positions:
-            yield (
-                "data.max_target_length",
-                f"must be below model.max_positions ({model.max_positions}), and is {longest}",
-            )
+        elif self.generator.context_weight:
+            yield "generator.context_weight", "needs model.name: causal_transformer; set it to 0"
+        if isinstance(model, TransformerConfig):
+            if model.aligned_input:
+                yield "model.aligned_input", "context and reply do not correspond word by word; leave it out"
+            if longest >= model.max_positions:
+                limit = f"must be below model.max_positions ({model.max_positions}), and is {longest}"
+                yield "data.max_target_length", limit
 
     def _pretrained_problems(self) -> Iterator[Problem]:
         for key, needed in _OF_PRETRAINED.items():
@@ -218,11 +210,6 @@ class EmpatheticConfig(GenerationConfig):
                 "model.max_positions",
                 f"must hold data.max_length ({self.data.max_length}), the longest reply ({reply}) and two "
                 f"marks, and is {model.max_positions}",
-            )
-        if self.emotion.head == "cls":
-            yield (
-                "emotion.head",
-                "cls is the first position, where a causal model has read nothing yet; take attention",
             )
         if self.generator.context_weight and not self.data.mark_turns:
             yield (

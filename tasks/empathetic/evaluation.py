@@ -52,6 +52,11 @@ BY_KINSHIP: tuple[str, ...] = (
     *("annoyed", "angry", "furious", "disgusted", "terrified", "afraid", "anxious", "apprehensive"),
 )
 GLANCE = 1000  # examples that measure an accuracy to about 1.5 points within seconds
+STOCK_PHRASES = {
+    "en": ("sorry", "to", "hear"),
+    "zh": tuple("理解你"),
+}  # units of what listeners say too often
+OPENING = 4  # characters by which Chinese replies begin alike
 TOGETHER = 4  # batches that a process answers, each of contexts of like length
 
 
@@ -90,18 +95,11 @@ def evaluate(predictor: EmpatheticPredictor, source: str, predictions: Path | No
     found = answer_all(answer, dialogues, TOGETHER * predictor.config.decoding.batch_size)
     generated, answers = [one for one, _ in found], [one for _, one in found]
     if predictions is not None:
-        write_records(
-            predictions,
-            (
-                {
-                    **answer.as_dict(),
-                    "generated": own.predictions[0].text,
-                    "gold_emotion": dialogue.emotion,
-                    "reference": dialogue.target,
-                }
-                for dialogue, own, answer in zip(dialogues, generated, answers, strict=True)
-            ),
-        )
+        records = []
+        for dialogue, own, given in zip(dialogues, generated, answers, strict=True):
+            truth = {"gold_emotion": dialogue.emotion, "reference": dialogue.target}
+            records.append({**given.as_dict(), "generated": own.predictions[0].text, **truth})
+        write_records(predictions, records)
     record = {
         **_likelihood_metrics(predictor, dialogues),
         **answer_metrics(dialogues, generated, predictor.language),
@@ -205,14 +203,14 @@ def reply_metrics(
     """
     count = len(hypotheses)
     openings = {}
-    if language.opening:
-        openings["common_openings"] = common_openings(hypotheses, language.opening)
+    if language.name == "zh":
+        openings["common_openings"] = common_openings(hypotheses, OPENING)
     return {
         "bleu": corpus_bleu(hypotheses, references),
         "distinct_1": distinct_n(hypotheses, 1),
         "distinct_2": distinct_n(hypotheses, 2),
         "unique_replies": len({tuple(reply) for reply in hypotheses}) / count,
-        "stock_replies": sum(has_phrase(reply, language.stock_phrase) for reply in hypotheses) / count,
+        "stock_replies": sum(has_phrase(reply, STOCK_PHRASES[language.name]) for reply in hypotheses) / count,
         **openings,
         "repeated_4grams": sum(has_repeated_ngram(reply, 4) for reply in hypotheses) / count,
         "mean_length": sum(map(len, hypotheses)) / count,
@@ -261,12 +259,9 @@ def glance_accuracy(predictor: EmpatheticPredictor, dialogues: Sequence[Dialogue
     annotated = [dialogue for dialogue in dialogues if dialogue.emotion is not None]
     if not annotated:
         return None
-    places = np.linspace(0, len(annotated) - 1, min(GLANCE, len(annotated))).round().astype(int)
-    chosen = [annotated[place] for place in places.tolist()]
-    found = predictor.predict_emotions([dialogue.context for dialogue in chosen])
-    return emotion_metrics(np.stack(found), [d.emotion for d in chosen], predictor.emotions)[
-        "emotion_accuracy"
-    ]
+    chosen = annotated[:: -(-len(annotated) // GLANCE)]
+    found = np.stack(predictor.predict_emotions([dialogue.context for dialogue in chosen]))
+    return emotion_metrics(found, [d.emotion for d in chosen], predictor.emotions)["emotion_accuracy"]
 
 
 def write_figures(predictor: EmpatheticPredictor, source: str, folder: FigureFolder) -> None:
@@ -294,16 +289,11 @@ def emotion_report(counts: np.ndarray, names: Sequence[str] = EMOTIONS) -> dict[
         `predicted` at all, and `taken_for`: the labels it was taken for with their counts, most frequent first.
     """
     emotions: dict[str, Any] = {}
-    for index, label in enumerate(names):
-        n = int(counts[index].sum())
-        if n:
-            order = np.argsort(-counts[index], kind="stable").tolist()
-            taken_for = {names[other]: int(counts[index, other]) for other in order if counts[index, other]}
-            emotions[label] = {
-                "n": n,
-                "accuracy": int(counts[index, index]) / n,
-                "predicted": int(counts[:, index].sum()),
-                "taken_for": taken_for,
-            }
+    for label, row, right, predicted in zip(names, counts, np.diag(counts), counts.sum(axis=0), strict=True):
+        if n := int(row.sum()):
+            order = [other for other in np.argsort(-row, kind="stable") if row[other]]
+            taken_for = {names[other]: int(row[other]) for other in order}
+            figures = {"n": n, "accuracy": int(right) / n, "predicted": int(predicted)}
+            emotions[label] = {**figures, "taken_for": taken_for}
     total = int(counts.sum())
     return {"n": total, "accuracy": int(np.trace(counts)) / total, "emotions": emotions}

@@ -69,7 +69,14 @@ def measured(
     is_written, is_reflected = (
         np.array([[one.origin == origin] for one in candidates]) for origin in ("written", "reflected")
     )  # [N, 1] each
-    features = np.array([_features(context, acts, one) for one in candidates])  # [N, FEATURES]
+    asked = sum(map(is_question, context.turns[-2:-6:-2]))  # of the listener's last two turns
+    features = np.zeros((len(candidates), FEATURES))
+    for row, one in zip(features, candidates, strict=True):
+        place = ORIGINS.index(one.origin) * PER_ORIGIN
+        row[place : place + PER_ORIGIN] = 1.0, one.score, *acts
+        act = 0.0 if one.act is None else float(acts[one.act])
+        asks = float(is_question(one.text))
+        row[-SHARED:] = act, one.similarity, one.agreement, asks, asks * asked
     return np.concatenate([features, states, states * is_written, states * is_reflected], axis=1)
 
 
@@ -93,15 +100,3 @@ def judge_of_bundle(config: EmpatheticConfig, files: Mapping[str, bytes]) -> Jud
         )
     logger.info("%s; the generator answers alone", missing)
     return None
-
-
-def _features(context: ReadContext, acts: np.ndarray, one: ReplyPrediction) -> np.ndarray:
-    """Return the features of one candidate [FEATURES]."""
-    row = np.zeros(FEATURES)
-    place = ORIGINS.index(one.origin) * PER_ORIGIN
-    row[place : place + PER_ORIGIN] = 1.0, one.score, *acts
-    asks = float(is_question(one.text))
-    asked = sum(map(is_question, context.turns[-2:-6:-2]))  # of the listener's last two turns
-    act = 0.0 if one.act is None else float(acts[one.act])
-    row[-SHARED:] = act, one.similarity, one.agreement, asks, asks * asked
-    return row

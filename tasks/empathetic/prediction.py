@@ -5,8 +5,8 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from functools import cached_property
-from typing import Literal, TypeVar
+from functools import cached_property, partial
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 import numpy as np
 
@@ -16,21 +16,32 @@ from paddle_dialog.decoding.interface import Hypothesis
 from paddle_dialog.decoding.processors import ForbiddenTokens, LogitsProcessor, MinimumLength, NoRepeatNGram
 from paddle_dialog.decoding.search import SearchOptions, decode
 from paddle_dialog.judge import Judge
-from paddle_dialog.predictor import check_request, check_texts
+from paddle_dialog.predictor import GenerationPredictor, check_request, check_texts
 from paddle_dialog.tasks.empathetic.care import care_responder
 from paddle_dialog.tasks.empathetic.config import EmpatheticConfig, EmpatheticDecodingConfig
-from paddle_dialog.tasks.empathetic.data.dialogue import parse_context
-from paddle_dialog.tasks.empathetic.data.emotions import NO_CLEAR_EMOTION
-from paddle_dialog.tasks.empathetic.data.encoding import DialogueEncoder, not_words, pad_sources
+from paddle_dialog.tasks.empathetic.data.dialogue import (
+    checked_context,
+    in_words,
+    parse_context,
+    reply_to_emoji,
+)
+from paddle_dialog.tasks.empathetic.data.emotions import NO_CLEAR_EMOTION, emotion_id
+from paddle_dialog.tasks.empathetic.data.encoding import (
+    DialogueEncoder,
+    Source,
+    make_encoder,
+    not_words,
+    pad_sources,
+)
 from paddle_dialog.tasks.empathetic.judge import first_new, ordered
-from paddle_dialog.tasks.empathetic.reading import ContextReader, ReadContext, log_probs
+from paddle_dialog.tasks.empathetic.network.numpy_emo_prepend import numpy_emo_prepend
+from paddle_dialog.tasks.empathetic.reading import ReadBatch, ReadContext, log_probs
 from paddle_dialog.tasks.empathetic.replies import (
     MIN_SIMILARITY,
     Answer,
     Reflector,
     ReplyPrediction,
     WrittenReplies,
-    agreement,
     mirrors,
     origin_note,
     repeats,
@@ -38,6 +49,9 @@ from paddle_dialog.tasks.empathetic.replies import (
 from paddle_dialog.tasks.empathetic.turns import STATEMENT, Act, TurnReading, read_turn
 from paddle_dialog.text.characters import LanguageName, language_of
 from paddle_dialog.text.vocabulary import Vocabulary
+
+if TYPE_CHECKING:
+    from paddle import nn
 
 T = TypeVar("T")
 TINY = 1e-9
@@ -51,15 +65,14 @@ _HINTS: dict[LanguageName, str] = {  # by the language of the turn
 }
 
 
-class EmpatheticPredictor(ContextReader):
+class EmpatheticPredictor(GenerationPredictor):
     """Answers conversations with an emotion and replies.
 
     Args:
+        encoder: an existing one, so that its lexicon is not read again.
         judge: of the bundle, which chooses among written replies and reflections; with None the generator answers
             alone.
     """
-
-    config: EmpatheticConfig
 
     def __init__(
         self,
@@ -68,7 +81,14 @@ class EmpatheticPredictor(ContextReader):
         encoder: DialogueEncoder | None = None,
         judge: Judge | None = None,
     ) -> None:
-        super().__init__(config, trained, encoder)
+        self.config: EmpatheticConfig = config
+        (self.vocabulary,) = trained.vocabularies.values()
+        self._trained = trained
+        make = partial(numpy_emo_prepend, config, len(self.vocabulary))
+        self.model: Any = trained.fastest(make, _through_paddle)
+        self.encoder = make_encoder(config, self.vocabulary) if encoder is None else encoder
+        self.language = self.encoder.language
+        self.emotions = self.language.emotions  # in the order of the probabilities
         self.care = care_responder(config.care)
         self.judge = judge
 
@@ -134,21 +154,22 @@ class EmpatheticPredictor(ContextReader):
         options = self.search_options(settings, count, seed)
 
         def answered(batch: list[ReadContext]) -> Iterator[Answer]:
-            readings = [self.read_turn(context.turns) for context in batch]
-            cared = [
-                self.care.answer(context.turns, reading, self.language.name)
-                for context, reading in zip(batch, readings, strict=True)
-            ]
+            name = self.language.name
             understood = batch if self.judge is None else self._emotion_of_last_turn(batch)
-            each = list(zip(understood, readings, cared, strict=True))
-            asked = [(context, reading) for context, reading, sentence in each if sentence is None]
+            each = [(context, self.read_turn(context.turns)) for context in understood]
+            cared = [self.care.answer(context.turns, reading, name) for context, reading in each]
+            asked = [pair for pair, sentence in zip(each, cared, strict=True) if sentence is None]
             ranked = iter(self.ranked(asked, options) if asked else [])
-            for context, reading, sentence in each:
+            for (context, reading), sentence in zip(each, cared, strict=True):
                 if sentence is not None:
-                    yield self._caring(context, sentence)
+                    assert context.predicted is not None
+                    reply = self._fixed(sentence, "care")
+                    yield Answer(
+                        context.original, None, context.predicted, (reply,), self.emotions, care=True
+                    )
                     continue
                 replies = next(ranked)
-                relief = self.care.reassurance(context.turns, reading, self.language.name)
+                relief = self.care.reassurance(context.turns, reading, name)
                 if relief is not None:
                     replies = [self._fixed(relief, "written"), *replies]
                 accepted = [reply for reply in replies if accepts(reply.text)][:count]
@@ -195,6 +216,38 @@ class EmpatheticPredictor(ContextReader):
             found.update(zip(rows, answer(self.understand([read[row] for row in rows])), strict=True))
         return [found[row] for row in range(len(read))]
 
+    def read(
+        self, contexts: Sequence[Sequence[str]], emotions: Sequence[str | None] | None = None
+    ) -> list[ReadContext]:
+        """Encode contexts for the model.
+
+        Args:
+            emotions: the emotion of each, which replaces the model's prediction where it is not None.
+        """
+        original = [checked_context(context, number) for number, context in enumerate(contexts, start=1)]
+        labels = [None] * len(original) if emotions is None else list(emotions)
+        given = [None if label is None else emotion_id(label, self.emotions) for label in labels]
+        found = []
+        for own, emotion in zip(original, given, strict=True):
+            turns = [in_words(turn, self.language.name) for turn in own]
+            packed = self.encoder.pack(self.encoder.context(turns), emotion)
+            found.append(ReadContext(own, turns, packed, self.language, emotion))
+        return found
+
+    def understand(self, contexts: Sequence[ReadContext]) -> list[ReadContext]:
+        """Let the model read the contexts of one batch; add predicted emotions and states."""
+        state, emotions = self.model.read_contexts(*pad_sources([context.packed[0] for context in contexts]))
+        batch = ReadBatch(self.model, state)
+        return [
+            dataclasses.replace(context, predicted=emotions[row], batch=batch, row=row)
+            for row, context in enumerate(contexts)
+        ]
+
+    def attention_weights(self, source: Source, target: np.ndarray) -> np.ndarray:
+        """Return attention [T, S] of a target [T], begin token first, over a context."""
+        weights: np.ndarray = self.model.attention_weights(*pad_sources([source]), target[None])[0]
+        return weights
+
     def _emotion_of_last_turn(self, contexts: Sequence[ReadContext]) -> list[ReadContext]:
         """Mix the emotion of each conversation with that of its newest turn.
 
@@ -203,11 +256,12 @@ class EmpatheticPredictor(ContextReader):
         """
         found = list(contexts)
         rows = [row for row, one in enumerate(contexts) if one.given is None and len(one.turns) > 1]
-        if rows:
-            alone = self.understand(self.read([[contexts[row].turns[-1]] for row in rows]))
-            for row, newest in zip(rows, alone, strict=True):
-                mixed = _newest_first(contexts[row].emotions, newest.emotions)
-                found[row] = dataclasses.replace(contexts[row], predicted=mixed)
+        alone = self.understand(self.read([[contexts[row].turns[-1]] for row in rows])) if rows else []
+        for row, newest in zip(rows, alone, strict=True):
+            logs = np.log(np.maximum(newest.emotions, TINY))  # [C]
+            clarity = 1 + float(newest.emotions @ logs) / math.log(len(logs))
+            mixed = np.maximum(contexts[row].emotions, TINY) ** (1 - clarity) * np.exp(clarity * logs)  # [C]
+            found[row] = dataclasses.replace(contexts[row], predicted=mixed / mixed.sum())
         return found
 
     def _answer(
@@ -224,11 +278,6 @@ class EmpatheticPredictor(ContextReader):
         return Answer(
             context.original, named, context.predicted, tuple(replies), self.emotions, act=act, hint=hint
         )
-
-    def _caring(self, context: ReadContext, sentence: str) -> Answer:
-        assert context.predicted is not None
-        reply = self._fixed(sentence, "care")
-        return Answer(context.original, None, context.predicted, (reply,), self.emotions, care=True)
 
     def _fixed(self, sentence: str, origin: Literal["written", "care"]) -> ReplyPrediction:
         return ReplyPrediction(sentence, 0.0, self.language.tokens_of(sentence), origin=origin)
@@ -247,9 +296,8 @@ class EmpatheticPredictor(ContextReader):
         emotion, replies = record["emotion"], record["predictions"]
         if "care" in record:
             return f"[care] {replies[0]['text']}"
-        head = f"[{NO_CLEAR_EMOTION if emotion is None else emotion}" + (
-            f" {record['emotions'][emotion]:.0%}]" if emotion in record["emotions"] else "]"
-        )
+        share = f" {record['emotions'][emotion]:.0%}" if emotion in record["emotions"] else ""
+        head = f"[{emotion or NO_CLEAR_EMOTION}{share}]"
         if len(replies) == 1:
             return f"{head} {replies[0]['text']}{origin_note(replies[0])}"
         rows = (f"  {reply['score']:8.4f}  {reply['text']}{origin_note(reply)}" for reply in replies)
@@ -287,11 +335,14 @@ class EmpatheticPredictor(ContextReader):
             ordered(self.judge, self.encoder, context, reading.acts, self.prepared(context, reading))
             for context, reading in contexts
         ]
-        short = [
-            row
-            for row, (context, _) in enumerate(contexts)
-            if count_new(found[row], context) < options.n_best
-        ]
+        short = []
+        for row, (context, _) in enumerate(contexts):
+            to_emoji = reply_to_emoji(context.original[-1], self.language.name)
+            if to_emoji is not None and len(context.turns) > 1:
+                found[row] = first_new([self._fixed(to_emoji, "written"), *found[row]], context)
+            new = [one for one in found[row] if not repeats(one.text, context.turns, self.language.name)]
+            if len(new) < options.n_best:
+                short.append(row)
         if short:
             generated = write_replies(self.encoder, [contexts[row][0] for row in short], options)
             for row, replies in zip(short, generated, strict=True):
@@ -313,52 +364,34 @@ class EmpatheticPredictor(ContextReader):
         wanted = (replies.written, replies.reflections) if only is None else (None, MAX_REFLECTIONS)
         written = self.written.matches(turn, reading.acts, felt, wanted[0], reading.tone)
         reflected = self._reflector.replies(turn, felt, reading.tone, wanted[1])
-        if only is not None:
-            written = [one for one in written if one.reply.text in only]
-            reflected = [one for one in reflected if one.text in only]
-        elif mirrors(context.turns[-3:-1], self.language.name):
+        if only is None and mirrors(context.turns[-3:-1], self.language.name):
             reflected = []
-        elif reflected:
-            written = [
-                one for one in written if one.reply.act != STATEMENT or one.similarity >= MIN_SIMILARITY
-            ]
-        texts = [one.reply.text for one in written] + [one.text for one in reflected]
-        tokens = [self.language.tokens_of(text) for text in texts]
+        elif only is None and reflected:
+            written = [one for one in written if one.act != STATEMENT or one.similarity >= MIN_SIMILARITY]
+        found = [one for one in (*written, *reflected) if only is None or one.text in only]
+        tokens = [self.language.tokens_of(one.text) for one in found]
         scores = log_probs(self.encoder, tokens, context).tolist()
-        scored = list(zip(texts, scores, tokens, strict=True))
         return [
-            ReplyPrediction(*each, "written", one.reply.act, one.similarity, one.agreement)
-            for each, one in zip(scored, written, strict=False)
-        ] + [
-            ReplyPrediction(*each, "reflected", agreement=agreement(one.emotions, felt, self.emotions))
-            for each, one in zip(scored[len(written) :], reflected, strict=True)
+            dataclasses.replace(one, score=score, tokens=words)
+            for one, score, words in zip(found, scores, tokens, strict=True)
         ]
 
     def search_options(
         self, settings: EmpatheticDecodingConfig, n_best: int, seed: int | None = None
     ) -> SearchOptions:
         """Return the generator's search for candidates where `n_best` replies are wanted."""
-        processors: list[LogitsProcessor] = [
-            ForbiddenTokens([not_words(self.emotions)]),
-            MinimumLength(MIN_LENGTH, Vocabulary.eos_id),
-        ]
+        forbidden = ForbiddenTokens([not_words(self.emotions)])
+        processors: list[LogitsProcessor] = [forbidden, MinimumLength(MIN_LENGTH, Vocabulary.eos_id)]
         if settings.no_repeat_ngram:
             processors.append(NoRepeatNGram(settings.no_repeat_ngram))
         return SearchOptions.of(settings, n_best, self.config.seed if seed is None else seed, processors)
 
 
-def _newest_first(conversation: np.ndarray, newest: np.ndarray) -> np.ndarray:
-    """Return the probabilities [C] of `EmpatheticPredictor._emotion_of_last_turn`."""
-    logs = np.log(np.maximum(newest, TINY))  # [C]
-    clarity = 1 + float(newest @ logs) / math.log(len(newest))
-    mixed = np.maximum(conversation, TINY) ** (1 - clarity) * np.exp(clarity * logs)  # [C]
-    probabilities: np.ndarray = mixed / mixed.sum()
-    return probabilities
+def _through_paddle(network: nn.Layer) -> Any:
+    """Return what answers as `NumpyEmoPrepend` does; a pre-trained network does so itself."""
+    from paddle_dialog.tasks.empathetic.network.emo_prepend import EmoPrepend, PaddleEmoPrepend
 
-
-def count_new(replies: Sequence[ReplyPrediction], context: ReadContext) -> int:
-    """Return how many replies repeat nothing that the listener has said before."""
-    return sum(not repeats(one.text, context.turns, context.language.name) for one in replies)
+    return PaddleEmoPrepend(network) if isinstance(network, EmoPrepend) else network
 
 
 def write_replies(

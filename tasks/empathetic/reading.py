@@ -2,34 +2,19 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from functools import cached_property, partial
-from typing import TYPE_CHECKING, Any
+from functools import cached_property
+from typing import Any
 
 import numpy as np
 
-from paddle_dialog.bundle.trained import TrainedModel
 from paddle_dialog.data.batching import pad_batch
 from paddle_dialog.decoding.scoring import text_log_probs
-from paddle_dialog.predictor import GenerationPredictor
-from paddle_dialog.tasks.empathetic.config import EmpatheticConfig
-from paddle_dialog.tasks.empathetic.data.dialogue import checked_context, in_words
-from paddle_dialog.tasks.empathetic.data.emotions import emotion_id
-from paddle_dialog.tasks.empathetic.data.encoding import (
-    DialogueEncoder,
-    Packed,
-    Source,
-    make_encoder,
-    pad_sources,
-)
+from paddle_dialog.tasks.empathetic.data.encoding import DialogueEncoder, Packed
 from paddle_dialog.tasks.empathetic.data.language import Language
-from paddle_dialog.tasks.empathetic.network.numpy_emo_prepend import NumpyCausalEmoPrepend, numpy_emo_prepend
+from paddle_dialog.tasks.empathetic.network.numpy_emo_prepend import NumpyCausalEmoPrepend
 from paddle_dialog.text.vocabulary import Vocabulary
-
-if TYPE_CHECKING:
-    from paddle import nn
 
 
 @dataclass(frozen=True)
@@ -79,73 +64,6 @@ class ReadContext:
             return np.eye(len(self.language.emotions))[self.given]
         assert self.predicted is not None, "the model has not read the context"
         return self.predicted
-
-
-class ContextReader(GenerationPredictor):
-    """Reads conversations with a trained model.
-
-    Args:
-        encoder: an existing one, so that its lexicon is not read again.
-    """
-
-    def __init__(
-        self, config: EmpatheticConfig, trained: TrainedModel, encoder: DialogueEncoder | None = None
-    ) -> None:
-        self.config: EmpatheticConfig = config
-        (self.vocabulary,) = trained.vocabularies.values()
-        self._trained = trained
-        make = partial(numpy_emo_prepend, config, len(self.vocabulary))
-        self.model: Any = trained.fastest(make, _through_paddle)
-        self.encoder = make_encoder(config, self.vocabulary) if encoder is None else encoder
-
-    def attention_weights(self, source: Source, target: np.ndarray) -> np.ndarray:
-        """Return attention [T, S] of a target [T], begin token first, over a context."""
-        weights: np.ndarray = self.model.attention_weights(*pad_sources([source]), target[None])[0]
-        return weights
-
-    @property
-    def language(self) -> Language:
-        """The language that the model reads and writes."""
-        return self.encoder.language
-
-    @property
-    def emotions(self) -> tuple[str, ...]:
-        """The emotions that the model knows, in the order of its probabilities."""
-        return self.language.emotions
-
-    def read(
-        self, contexts: Sequence[Sequence[str]], emotions: Sequence[str | None] | None = None
-    ) -> list[ReadContext]:
-        """Encode contexts for the model.
-
-        Args:
-            emotions: the emotion of each, which replaces the model's prediction where it is not None.
-        """
-        original = [checked_context(context, number) for number, context in enumerate(contexts, start=1)]
-        labels = [None] * len(original) if emotions is None else list(emotions)
-        given = [None if label is None else emotion_id(label, self.emotions) for label in labels]
-        found = []
-        for own, emotion in zip(original, given, strict=True):
-            turns = [in_words(turn, self.language.name) for turn in own]
-            packed = self.encoder.pack(self.encoder.context(turns), emotion)
-            found.append(ReadContext(own, turns, packed, self.language, emotion))
-        return found
-
-    def understand(self, contexts: Sequence[ReadContext]) -> list[ReadContext]:
-        """Let the model read the contexts of one batch; add predicted emotions and states."""
-        state, emotions = self.model.read_contexts(*pad_sources([context.packed[0] for context in contexts]))
-        batch = ReadBatch(self.model, state)
-        return [
-            dataclasses.replace(context, predicted=emotions[row], batch=batch, row=row)
-            for row, context in enumerate(contexts)
-        ]
-
-
-def _through_paddle(network: nn.Layer) -> Any:
-    """Return what answers as `NumpyEmoPrepend` does; a pre-trained network does so itself."""
-    from paddle_dialog.tasks.empathetic.network.emo_prepend import EmoPrepend, PaddleEmoPrepend
-
-    return PaddleEmoPrepend(network) if isinstance(network, EmoPrepend) else network
 
 
 def log_probs(

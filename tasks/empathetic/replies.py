@@ -8,7 +8,6 @@ chooses among them.
 
 from __future__ import annotations
 
-import importlib.resources
 import json
 import math
 import re
@@ -17,6 +16,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise, product
+from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
@@ -56,7 +56,6 @@ _TONES: dict[Tone, tuple[str, ...]] = {  # of the emotions that have one
 _KIND_OF_TONE: dict[Tone, Kind] = {"glad": "good", "sorry": "trouble", "plain": "plain"}
 
 _UNIT = re.compile(r"[a-z]+(?:'[a-z]+)?|\d+|[\u3400-\u9fff]")
-_MARK = re.compile(r"[?？]")
 
 
 @dataclass(frozen=True)
@@ -94,9 +93,7 @@ class Answer:
     predictions: Sequence[ReplyPrediction]  # the replies, best first
     emotions: Sequence[str] = EMOTIONS  # that the probabilities are of [C]
     act: Act | None = None  # the dialogue act of the newest turn; None without a judge
-    care: bool = (
-        False  # the newest turn speaks of danger, and a fixed sentence answers it; no emotion is named
-    )
+    care: bool = False  # the newest turn speaks of danger: a fixed sentence answers it, no emotion is named
     hint: str | None = None  # to a speaker whose language the model does not read
 
     @property
@@ -119,7 +116,7 @@ class Answer:
 
 def units(text: str) -> list[str]:
     """Return the words of a text in lower case, its Chinese characters one by one, and one mark if it asks."""
-    return [*_words(text), *(["?"] if _MARK.search(text) else [])]
+    return [*_words(text), *(["?"] if "?" in text or "？" in text else [])]
 
 
 def _words(text: str) -> list[str]:
@@ -165,15 +162,6 @@ class WrittenReply:
         return tone_of_emotions(self.emotions)
 
 
-@dataclass(frozen=True)
-class Match:
-    """A written reply that may answer a turn."""
-
-    reply: WrittenReply
-    similarity: float  # of the turn and that of the reply, in 0–1
-    agreement: float  # of the speaker's emotion and those for which the reply is meant, in 0–1
-
-
 class WrittenReplies:
     """The written replies of a language, searched by act, words and emotion."""
 
@@ -197,8 +185,8 @@ class WrittenReplies:
 
     def matches(
         self, turn: str, acts: np.ndarray, felt: np.ndarray, count: int | None = None, tone: Tone = "plain"
-    ) -> list[Match]:
-        """Return the replies that fit a turn best by act, words and emotion.
+    ) -> list[ReplyPrediction]:
+        """Return the replies that fit a turn best by act, words and emotion; what is not scored has score 0.
 
         A reply that is not general needs a turn like its own, and one for an emotion needs that emotion.
 
@@ -214,6 +202,7 @@ class WrittenReplies:
                 similarities[row] += weight * other
         agreements = np.where(self._for_any, ANY_AGREEMENT, self._meant @ felt)  # [N]
         values = acts[self._acts] + similarities + agreements * (self._acts == STATEMENT)
+        option = None
         if count is not None:
             is_like = self._general | (similarities >= MIN_SIMILARITY)
             is_felt = self._for_any | (agreements >= MIN_AGREEMENT)
@@ -224,10 +213,16 @@ class WrittenReplies:
             values[~fits] = -np.inf
             count = min(count, int(fits.sum()))
         best = np.argsort(-values, kind="stable")[:count]
-        found = [Match(self.replies[row], float(similarities[row]), float(agreements[row])) for row in best]
-        if count is None or option is None:
-            return found
-        return [replace(one, reply=replace(one.reply, text=framed(one.reply.text, option))) for one in found]
+        texts = [self.replies[row].text for row in best]
+        if option is not None:
+            texts = [framed(text, option) for text in texts]
+        figures = zip(
+            self._acts[best].tolist(), similarities[best].tolist(), agreements[best].tolist(), strict=True
+        )
+        return [
+            ReplyPrediction(text, 0.0, (), "written", *each)
+            for text, each in zip(texts, figures, strict=True)
+        ]
 
     def _unit(self, bag: set[str]) -> dict[str, float]:
         """Return the IDF of each known n-gram, scaled to unit length."""
@@ -236,42 +231,24 @@ class WrittenReplies:
         return {gram: weight / norm for gram, weight in weights.items()}
 
 
-def agreement(meant: Sequence[str], felt: np.ndarray, emotions: Sequence[str]) -> float:
-    """Return the probability of the emotions that a reply is meant for; `ANY_AGREEMENT` where it is for any."""
-    return float(sum(felt[emotions.index(name)] for name in meant)) if meant else ANY_AGREEMENT
-
-
 def _text_lines(name: str) -> list[str]:
-    path = importlib.resources.files("paddle_dialog.tasks.empathetic") / "texts" / name
+    path = Path(__file__).parent / "texts" / name
     return path.read_text(encoding="utf-8").splitlines()
 
 
 def read_written(language: str) -> list[WrittenReply]:
     """Read `texts/written_*.jsonl`: `act`, `turn` and `reply` a line, and perhaps `emotions` and `general`."""
-    return [
-        WrittenReply(
-            ACTS.index(line["act"]),
-            line["turn"],
-            line["reply"],
-            tuple(line.get("emotions", ())),
-            line.get("general", False),
-        )
-        for line in map(json.loads, _text_lines(f"written_{language}.jsonl"))
-    ]
+    replies = []
+    for line in map(json.loads, _text_lines(f"written_{language}.jsonl")):
+        act, emotions = ACTS.index(line["act"]), tuple(line.get("emotions", ()))
+        replies.append(WrittenReply(act, line["turn"], line["reply"], emotions, line.get("general", False)))
+    return replies
 
 
 def _bag(turn: str) -> set[str]:
     """Return the words and pairs of words of a turn; of Chinese its characters and pairs of them."""
     words = units(turn)
     return {*words, *("_".join(pair) for pair in pairwise(words))}
-
-
-@dataclass(frozen=True)
-class Reflection:
-    """A reply that mirrors a clause of the speaker."""
-
-    text: str  # of the reply
-    emotions: tuple[str, ...]  # of the speaker, for which the frame is: one, or none where it is for any
 
 
 class Reflector:
@@ -287,8 +264,8 @@ class Reflector:
         self._frames = read_frames(language)
         self._tone_of = tone_of
 
-    def replies(self, turn: str, felt: np.ndarray, tone: Tone, count: int) -> list[Reflection]:
-        """Return replies to a turn.
+    def replies(self, turn: str, felt: np.ndarray, tone: Tone, count: int) -> list[ReplyPrediction]:
+        """Return replies to a turn; none is scored, so each has score 0.
 
         Args:
             felt: probabilities of the emotions [C].
@@ -301,14 +278,15 @@ class Reflector:
         likely = [self._emotions[index] for index in best if felt[index] >= MIN_EMOTION]
         likely = [emotion for emotion in likely if tone_of_emotions([emotion]) == tone]
         found = sorted(self._clauses(turn, tone), key=lambda clause: -clause.weight)[:CLAUSES]
-        tried: dict[str, Reflection] = {}
+        tried: dict[str, ReplyPrediction] = {}
         rounds = range(max(map(len, self._frames.values())))
         for number, clause, emotion in product(rounds, found, (*likely, ANY)):
             frames = self._frames.get((self._kind(clause, emotion, tone), emotion), [])
             if number < len(frames):
                 frame = frames[(zlib.crc32(clause.text.encode()) + number) % len(frames)]
                 text = framed(frame, clause.text)
-                tried.setdefault(text, Reflection(text, () if emotion == ANY else (emotion,)))
+                agreement = ANY_AGREEMENT if emotion == ANY else float(felt[self._emotions.index(emotion)])
+                tried.setdefault(text, ReplyPrediction(text, 0.0, (), "reflected", agreement=agreement))
             if len(tried) == count:
                 break
         return [*tried.values()]

@@ -21,7 +21,7 @@ from paddle_dialog.judge import JUDGE
 from paddle_dialog.task import Display, GenerationTask
 from paddle_dialog.tasks.empathetic.config import EmpatheticConfig
 from paddle_dialog.tasks.empathetic.data.emotions import EmotionLexicon
-from paddle_dialog.tasks.empathetic.data.encoding import HINTS, VOCABULARY, DialogueEncoder, make_encoder
+from paddle_dialog.tasks.empathetic.data.encoding import HINTS, VOCABULARY, make_encoder
 from paddle_dialog.tasks.empathetic.data.language import PIECES, language_of_model
 from paddle_dialog.tasks.empathetic.data.sources import read_dialogues
 from paddle_dialog.tasks.empathetic.judge import judge_of_bundle
@@ -112,9 +112,10 @@ class EmpatheticTask(GenerationTask):
         return display(config, network, data, count)
 
     def predictor(self, config: EmpatheticConfig, model: TrainedModel) -> EmpatheticPredictor:
-        return EmpatheticPredictor(
-            config, model, _encoder(config, model), judge_of_bundle(config, model.files)
-        )
+        files = model.files  # of hints, pieces and judge
+        language = language_of_model(config, files.get(PIECES))
+        encoder = make_encoder(config, model.vocabularies[VOCABULARY], files.get(HINTS), language)
+        return EmpatheticPredictor(config, model, encoder, judge_of_bundle(config, files))
 
     def evaluate(self, predictor: EmpatheticPredictor, source: str, predictions: Path | None) -> Record:
         from paddle_dialog.tasks.empathetic.evaluation import evaluate
@@ -139,13 +140,6 @@ class EmpatheticTask(GenerationTask):
         from paddle_dialog.tasks.empathetic.api import ReplyEndpoint
 
         return [ByLanguage(lambda: ReplyEndpoint(limits))]
-
-
-def _encoder(config: EmpatheticConfig, model: TrainedModel) -> DialogueEncoder:
-    """Return the encoder of a trained model, with the hints that its bundle brings."""
-    files = model.files
-    language = language_of_model(config, files.get(PIECES))
-    return make_encoder(config, model.vocabularies[VOCABULARY], files.get(HINTS), language)
 
 
 TASK = EmpatheticTask()

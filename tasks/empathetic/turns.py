@@ -31,31 +31,15 @@ Act = Literal[
     "complaint", "thanks", "greeting", "farewell", "acknowledgement", "refusal",
 ]  # fmt: skip
 Mood = Literal[
-    "joy",
-    "relief",
-    "pride",
-    "gratitude",
-    "sadness",
-    "fear",
-    "anger",
-    "shame",
-    "loneliness",
-    "surprise",
-    "none",
-]
+    "joy", "relief", "pride", "gratitude", "sadness", "fear", "anger", "shame", "loneliness", "surprise", "none",
+]  # fmt: skip
 Care = Literal["none", "self_harm", "abuse", "violence", "threat", "emergency"]
 Tone = Literal["glad", "sorry", "plain"]  # of a reply
 ACTS: tuple[Act, ...] = get_args(Act)
 MOODS: tuple[Mood, ...] = get_args(Mood)
 CARES: tuple[Care, ...] = get_args(Care)
 STATEMENT = ACTS.index("statement")  # news and feelings
-_GLAD, _SORRY = (
-    [MOODS.index(mood) for mood in moods]
-    for moods in (
-        ("joy", "relief", "pride", "gratitude"),
-        ("sadness", "fear", "anger", "shame", "loneliness"),
-    )
-)
+_GLAD, _SORRY = slice(0, MOODS.index("sadness")), slice(MOODS.index("sadness"), MOODS.index("surprise"))
 # A goodbye to somebody who goes on hurts.
 _ENDING = [ACTS.index(act) for act in ("thanks", "greeting", "farewell", "acknowledgement", "refusal")]
 GLAD, SORRY = 0.4, 0.7  # least probabilities of the moods of a tone, chosen on held-out turns
@@ -132,14 +116,8 @@ class TurnReader:
 
     def to_bytes(self) -> bytes:
         """Return the file, in 8 bits."""
-        scales = self._weights.scales["table"].astype(np.float16)
-        return save(
-            {
-                "table": self._weights.values_of("table"),
-                "table.scale": scales,
-                _THRESHOLDS: np.array(self.thresholds),
-            }
-        )
+        table, scales = self._weights.values_of("table"), self._weights.scales["table"].astype(np.float16)
+        return save({"table": table, "table.scale": scales, _THRESHOLDS: np.array(self.thresholds)})
 
     @classmethod
     def from_bytes(cls, content: bytes, where: str) -> TurnReader:
@@ -172,19 +150,13 @@ def turn_features(turn: str, previous: str = "") -> tuple[np.ndarray, np.ndarray
         *(f"first:{word}" for word in _WORD.findall(sentences[0])[:OPENING]),
         f"length:{min(LONGEST, int(log2(len(words) - 1)))}",
     ]
-    minor = [
-        f"gap:{word}_{other}"
-        for place, word in enumerate(inner)
-        for other in inner[place + 2 : place + 2 + SKIPPED]
-    ]
-    for word in inner:
+    minor = []
+    for place, word in enumerate(inner):
+        minor += [f"gap:{word}_{other}" for other in inner[place + 2 : place + 2 + SKIPPED]]
         if word[0].isascii() and word[0].isalpha():
             whole = f"^{word.replace(chr(39), '')}$"
-            minor += [
-                f"part:{whole[place : place + size]}"
-                for size in PARTS
-                for place in range(len(whole) - size + 1)
-            ]
+            starts = [(size, start) for size in PARTS for start in range(len(whole) - size + 1)]
+            minor += [f"part:{whole[start : start + size]}" for size, start in starts]
     before = _WORD.findall(_normalised(previous))
     minor += [f"before:{word}" for word in before] + [f"before:{'_'.join(pair)}" for pair in pairwise(before)]
     minor.append("before" if before else "opening")

@@ -77,5 +77,5 @@ class SentimentConfig(ExperimentConfig):
         if self.linear.buckets == 0 and self.linear.network_share == 0:
             yield (
                 "linear.network_share",
-                "is 0, and there is no linear classifier; then nothing is left to answer with",
+                "is 0, and there is no linear classifier; nothing is left to answer with",
             )

@@ -55,10 +55,8 @@ def read_reviews(source: str, unit: Unit, weight: float = 1.0) -> list[Review]:
         unit: what the tokens are.
         weight: of each in the loss.
     """
-    path = Path(source)
-    if source in ("sample_zh", "sample_en"):
-        path = Path(__file__).with_name(f"{source}.tsv")
-    reviews = []
+    shipped, reviews = source in ("sample_zh", "sample_en"), []
+    path = Path(__file__).with_name(f"{source}.tsv") if shipped else Path(source)
     for line, label, text in corpora.read_reviews(path):
         tokens = tokens_of(text, unit)
         if not tokens:
@@ -78,10 +76,8 @@ def read_phrases(source: str, unit: Unit) -> list[Review]:
             frame's `*` in one phrase. Label 01 is that of a phrase which is neither, and is returned with both.
         unit: what the tokens are.
     """
-    path = Path(source)
-    if source in ("phrases_zh", "phrases_en"):
-        path = Path(__file__).with_name(f"{source}.txt")
-    phrases = []
+    shipped, phrases = source in ("phrases_zh", "phrases_en"), []
+    path = Path(__file__).with_name(f"{source}.txt") if shipped else Path(source)
     for number, line in read_lines(path):
         if not line.strip() or line.startswith("#"):
             continue

@@ -27,14 +27,16 @@ def evaluate(predictor: SentimentPredictor, source: str, predictions: Path | Non
     """
     if predictions is not None:
         check_writable(predictions)
-    reviews, judgements, gold = _judged(predictor, source)
-    labels = np.array([judgement.label for judgement in judgements])
+    reviews, judgements, labels, gold = _judged(predictor, source)
     sure = np.array([judgement.probability for judgement in judgements])
     good = np.where(labels == 1, sure, 1 - sure)
     clear = np.array([judgement.clear for judgement in judgements])
     confusion = confusion_matrix(labels, gold, 2)
     if predictions is not None:
-        write_records(predictions, [_record(*pair) for pair in zip(reviews, judgements, strict=True)])
+        records = [judgement.as_dict() for judgement in judgements]
+        write_records(
+            predictions, [r | {"reference": int(label)} for r, label in zip(records, gold, strict=True)]
+        )
     return {
         "n": len(reviews),
         "accuracy": float((labels == gold).mean()),
@@ -48,16 +50,15 @@ def evaluate(predictor: SentimentPredictor, source: str, predictions: Path | Non
 
 def draw_figures(predictor: SentimentPredictor, source: str, folder: FigureFolder) -> None:
     """Draw the confusion matrix."""
-    _, judgements, gold = _judged(predictor, source)
-    labels = np.array([judgement.label for judgement in judgements])
+    _, _, labels, gold = _judged(predictor, source)
     folder.add("confusion", draw_confusion_matrix(confusion_matrix(labels, gold, 2), NAMES, "sentiment"))
 
 
-def _judged(predictor: SentimentPredictor, source: str) -> tuple[list[Review], list[Judgement], np.ndarray]:
+def _judged(
+    predictor: SentimentPredictor, source: str
+) -> tuple[list[Review], list[Judgement], np.ndarray, np.ndarray]:
+    """Return reviews, their judgements, the likelier labels [N], and the true ones [N]."""
     reviews = read_reviews(source, predictor.config.data.tokens)
-    return reviews, predictor.judge(reviews), np.array([review.label for review in reviews])
-
-
-def _record(review: Review, judgement: Judgement) -> Record:
-    probability = round(judgement.probability, 4)
-    return {"label": judgement.shown, "probability": probability, "reference": review.label}
+    judgements = predictor.judge(reviews)
+    labels, gold = (np.array([one.label for one in each]) for each in (judgements, reviews))
+    return reviews, judgements, labels, gold

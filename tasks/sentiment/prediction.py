@@ -57,6 +57,10 @@ class Judgement(NamedTuple):
         """The label as users see it, None where it is unclear."""
         return self.label if self.clear else None
 
+    def as_dict(self) -> Record:
+        """Return the judgement as the command line prints it."""
+        return {"label": self.shown, "probability": round(self.probability, 4)}
+
 
 class SentimentPredictor(Predictor):
     """Judges reviews."""
@@ -114,8 +118,7 @@ class SentimentPredictor(Predictor):
     def predict_records(self, texts: Sequence[str]) -> Iterable[Record]:
         """Answer as JSON records: `{"text": …, "label": 0, 1 or null, "probability": of the likelier label}`."""
         for text, judgement in zip(texts, self.predict(texts), strict=True):
-            probability = round(judgement.probability, 4)
-            yield {"text": text, "label": judgement.shown, "probability": probability}
+            yield {"text": text, **judgement.as_dict()}
 
     def format_record(self, record: Record) -> str:
         name = "unclear" if record["label"] is None else NAMES[record["label"]]
@@ -153,7 +156,7 @@ class NumpySentiment:
     """`SentimentNetwork` over arrays."""
 
     def __init__(self, config: SentimentConfig, vocab_size: int, arrays: Mapping[str, np.ndarray]) -> None:
-        known_choice("pooling", config.pooling, "mean", "max", "attention")
+        known_choice("pooling", config.pooling, "max", "attention")
         model, weights = config.model, Weights(arrays)
         table = without_padding(weights.take("embedding.table.weight", vocab_size, model.embedding_size))
         self._table = table * np.float32(model.embedding_size**0.5 if model.scale_embeddings else 1.0)

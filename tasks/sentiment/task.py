@@ -85,7 +85,7 @@ class SentimentTask(Task):
         settings = config.linear
         if not settings.buckets:
             return {}
-        from paddle_dialog.tasks.sentiment.linear import fit_linear
+        from paddle_dialog.tasks.sentiment.network import fit_linear
 
         logger.info("fitting the linear classifier to the n-grams")
         assert isinstance(data.train.dataset, ReviewDataset)

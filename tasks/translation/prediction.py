@@ -15,7 +15,6 @@ import numpy as np
 from paddle_dialog.bundle.trained import TrainedModel
 from paddle_dialog.data.batching import pad_batch
 from paddle_dialog.data.records import Record
-from paddle_dialog.decoding.interface import Hypothesis
 from paddle_dialog.decoding.processors import NO_SPECIAL_TOKENS, LogitsProcessor, NoRepeatNGram
 from paddle_dialog.decoding.search import SearchOptions, decode
 from paddle_dialog.errors import UserError
@@ -82,9 +81,7 @@ class TranslationPredictor(GenerationPredictor):
             processors.append(NoRepeatNGram(settings.no_repeat_ngram))
         options = SearchOptions.of(settings, wanted, self.config.seed, processors)
         sentences = [self.sentences(text) for text in texts]
-        flat = [sentence for each in sentences for sentence in each]
-        found = self._search(flat, options)
-        answers = iter(found)
+        answers = iter(self._search([sentence for each in sentences for sentence in each], options))
         return [self._joined([next(answers) for _ in each]) for each in sentences]
 
     def greedy(self, sources: Sequence[Tokens]) -> list[str]:
@@ -172,10 +169,7 @@ class TranslationPredictor(GenerationPredictor):
 
     def decoding_summary(self) -> str:
         """Describe the search in a few words."""
-        settings = self.config.decoding
-        if settings.strategy == "beam":
-            return f"beam {settings.beam_size}, length penalty {settings.length_penalty}"
-        return settings.strategy
+        return self.search_summary()
 
     def text_attention(
         self, text: str, prediction: TranslationPrediction
@@ -202,22 +196,16 @@ class TranslationPredictor(GenerationPredictor):
             ids, lengths = pad_batch([ids for ids, _ in encoded], Vocabulary.pad_id)  # [B, S], [B]
             limits = np.minimum(limit, LONGEST_RATIO * lengths + LONGEST_MORE).tolist()
             if self.config.decoding.engine == "reference" and options.strategy == "beam":
-                found = self._by_reference(ids, lengths, max(limits), options)
+                from paddle_dialog.decoding.reference import reference_beam_search  # imports Paddle
+
+                beam, count = options.beam_sizes(1)[0], options.n_best
+                found = reference_beam_search(self.network, ids, lengths, beam, count, max(limits))
             else:
                 found = decode(self.step_model, ids, lengths, dataclasses.replace(options, max_length=limits))
             for hypotheses, (_, unknown) in zip(found, encoded, strict=True):
                 words = (*self.vocabulary.tokens, *unknown)
                 answers.append([([words[i] for i in h.tokens], h.log_prob) for h in hypotheses])
         return answers
-
-    def _by_reference(
-        self, ids: np.ndarray, lengths: np.ndarray, longest: int, options: SearchOptions
-    ) -> list[list[Hypothesis]]:
-        """Search with Paddle's own beam search."""
-        from paddle_dialog.decoding.reference import reference_beam_search  # imports Paddle
-
-        (beam,) = options.beam_sizes(1)
-        return reference_beam_search(self._trained.network, ids, lengths, beam, options.n_best, longest)
 
     def _joined(self, sentences: Sequence[list[tuple[list[str], float]]]) -> list[TranslationPrediction]:
         """Join the candidates of a whole text: the first ones of all its sentences, the second ones, …"""

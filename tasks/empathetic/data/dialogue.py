@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import importlib.resources
 import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
+from pathlib import Path
 
 from paddle_dialog.data.records import parse_json
 from paddle_dialog.errors import UserError
@@ -107,26 +107,31 @@ def parse_context(text: str) -> list[str]:
     except ValueError as error:
         raise UserError(f'{start} is {error}; give a turn as text, or {{"context": [turn, …]}}') from error
     if not isinstance(turns, list) or not all(isinstance(turn, str) for turn in turns):
-        raise UserError(
-            f"{start} is a JSON object whose context must be a list of turns, each a text in quotes"
-        )
+        raise UserError(f"{start} is JSON whose context must be a list of turns, each a text in quotes")
     return turns
 
 
 def in_words(turn: str, language: str) -> str:
-    """Return a sentence for a turn that has emoji and no word; any other turn as it is.
+    """Return a sentence for a turn of emoji alone, as 😭😭😭 is "I am so sad today."; any other turn as it is."""
+    return _said_by_emoji(turn, language)[0] or turn
 
-    The sentence is that of the commonest emoji in `texts/emoji.tsv`: 😭😭😭 is "I am so sad today."
-    """
-    if _WORD.search(turn):
-        return turn
+
+def reply_to_emoji(turn: str, language: str) -> str | None:
+    """Return a reply to emoji alone that suits whatever was said before; None to any other turn."""
+    return _said_by_emoji(turn, language)[1] or None
+
+
+def _said_by_emoji(turn: str, language: str) -> Sequence[str]:
+    """Return what the commonest emoji of a turn says, and the reply to it; empty where there is a word or none."""
     known = _emoji_sentences(language)
-    found = Counter(character for character in turn if character in known)
-    return known[found.most_common(1)[0][0]] if found else turn
+    found = [] if _WORD.search(turn) else [character for character in turn if character in known]
+    return known[Counter(found).most_common(1)[0][0]] if found else ("", "")
 
 
 @cache
-def _emoji_sentences(language: str) -> dict[str, str]:
-    path = importlib.resources.files("paddle_dialog.tasks.empathetic") / "texts" / "emoji.tsv"
+def _emoji_sentences(language: str) -> dict[str, list[str]]:
+    """Read `texts/emoji.tsv`: emoji, what they say in English and in Chinese, and the replies in both."""
+    path = Path(__file__).parent.parent / "texts" / "emoji.tsv"
     rows = [line.split("\t") for line in path.read_text(encoding="utf-8").splitlines()]
-    return {emoji: row[1 if language == "en" else 2] for row in rows for emoji in row[0]}
+    first = 1 if language == "en" else 2
+    return {emoji: row[first::2] for row in rows for emoji in row[0]}

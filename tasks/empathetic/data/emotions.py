@@ -17,7 +17,7 @@ from paddle_dialog.data.files import read_lines
 from paddle_dialog.errors import UserError
 from paddle_dialog.text.vocabulary import Vocabulary
 
-_PACKAGE, _DISTRIBUTION, _DATA_FILE = "nrclex", "NRCLex", "nrc_en.json"
+_PACKAGE, _DATA_FILE = "nrclex", "nrc_en.json"  # of the distribution NRCLex
 
 # Alphabetical; the position is the class id stored in trained weights, so this order must never change.
 _NAMES = """
@@ -69,8 +69,9 @@ def emotion_id(label: str, emotions: Sequence[str] = EMOTIONS) -> int:
         name = _OTHER_NAMES.get(name, name)
     if name not in emotions:
         known = "labels of EmpatheticDialogues" if emotions == EMOTIONS else f"labels {', '.join(emotions)}"
+        nearest = difflib.get_close_matches(name, emotions, n=1, cutoff=0.0)[0]  # by Ratcliff and Obershelp
         raise UserError(
-            f"unknown emotion {label[:40]!r}; did you mean {nearest_emotion(label, emotions)!r}? (one of the "
+            f"unknown emotion {label[:40]!r}; did you mean {nearest!r}? (one of the "
             f"{len(emotions)} {known} is needed)",
             "emotion_unknown",
             emotion=label[:40],
@@ -78,16 +79,11 @@ def emotion_id(label: str, emotions: Sequence[str] = EMOTIONS) -> int:
     return emotions.index(name)
 
 
-def nearest_emotion(label: str, emotions: Sequence[str] = EMOTIONS) -> str:
-    """Return the known label most similar in spelling to `label` (Ratcliff/Obershelp similarity)."""
-    return difflib.get_close_matches(label.strip().lower(), emotions, n=1, cutoff=0.0)[0]
+class EmotionLexicon(frozenset[str]):
+    """A set of lower-case words."""
 
-
-class EmotionLexicon:
-    """A set of lower-case words; `word in lexicon` and `len(lexicon)` work as for a set."""
-
-    def __init__(self, words: Iterable[str]) -> None:
-        self._words = frozenset(word.lower() for word in words)
+    def __new__(cls, words: Iterable[str]) -> EmotionLexicon:
+        return super().__new__(cls, (word.lower() for word in words))
 
     @classmethod
     def load(cls, source: str = "nrc") -> EmotionLexicon:
@@ -104,12 +100,6 @@ class EmotionLexicon:
         if not words:
             raise UserError(f"{path}: no word in this lexicon; give one word a line or JSON word → list")
         return cls(words)
-
-    def __contains__(self, word: object) -> bool:
-        return isinstance(word, str) and word.lower() in self._words
-
-    def __len__(self) -> int:
-        return len(self._words)
 
     def to_marks(self, vocabulary: Vocabulary) -> bytes:
         """Return the lexicon as a file of a bundle, so that answering needs none: a line for each token, 1 or 0."""
@@ -128,33 +118,26 @@ class EmotionLexicon:
 
 
 def _nrc_path() -> Path:
-    spec = importlib.util.find_spec(_PACKAGE)
-    folders = [Path(folder) for folder in (spec.submodule_search_locations or [])] if spec else []
-    for folder in folders:
-        for path in sorted(folder.rglob(_DATA_FILE)):
-            return path
-    state = "has no " + _DATA_FILE if folders else "is not installed"
-    raise UserError(
-        f"emotion lexicon nrc: the package {_DISTRIBUTION} {state}; pip install {_DISTRIBUTION}==4.1.0, "
-        "name a file of one word a line, or take a bundle that has hints.txt"
-    )
+    spec = importlib.util.find_spec(_PACKAGE)  # without importing it, which takes seconds
+    folders = (spec.submodule_search_locations or []) if spec else []
+    found = [path for folder in folders for path in sorted(Path(folder).rglob(_DATA_FILE))]
+    if not found:
+        raise UserError(
+            "emotion lexicon nrc: the package NRCLex is not installed; pip install NRCLex==4.1.0, name a file of one "
+            "word a line, or take a bundle that has hints.txt"
+        )
+    return found[0]
 
 
 def _json_words(path: Path) -> list[str]:
-    text = "\n".join(line for _, line in read_lines(path))
     try:
-        table = json.loads(text)
+        table = json.loads("\n".join(line for _, line in read_lines(path)))
     except json.JSONDecodeError as error:
         raise UserError(
             f"{path}:{error.lineno}: broken JSON ({error.msg}); a lexicon is word → list"
         ) from error
-    if not isinstance(table, dict):
-        raise UserError(
-            f'{path}: a JSON {type(table).__name__} found; a lexicon is {{"word": [category, …]}}'
-        )
-    for word, categories in table.items():
-        if not isinstance(categories, list):
-            raise UserError(f"{path}: the value of {word!r} is not a list; a lexicon is word → list")
+    if not isinstance(table, dict) or not all(isinstance(value, list) for value in table.values()):
+        raise UserError(f'{path}: is no lexicon, which is {{"word": [category, …], …}}')
     return [word for word, categories in table.items() if categories]
 
 

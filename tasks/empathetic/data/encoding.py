@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import zlib
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -22,8 +22,6 @@ from paddle_dialog.tasks.empathetic.data.dialogue import Dialogue
 from paddle_dialog.tasks.empathetic.data.emotions import EMOTIONS, EMOTIONS_OF, EmotionLexicon
 from paddle_dialog.tasks.empathetic.data.language import ENGLISH, Language, make_language
 from paddle_dialog.text.vocabulary import SPECIAL_TOKENS, Vocabulary
-
-T = TypeVar("T")
 
 VOCABULARY = "text"  # name of the one vocabulary of context and reply
 _MARKS = ("<cls>", "<speaker>", "<listener>", "<hint>")
@@ -43,8 +41,7 @@ HINTS = "hints.txt"  # the file in a bundle that marks which words of the vocabu
 NO_EMOTION = -1  # label of an example that is not annotated, and condition where the emotion is predicted
 # Roles of words; 0 belongs to padding and to positions that nobody said, such as CLS.
 NO_ROLE, SPEAKER, LISTENER = 0, 1, 2
-_ROLE_IDS = np.zeros(3, dtype=np.int64)
-_ROLE_IDS[[NO_ROLE, SPEAKER, LISTENER]] = 0, SPEAKER_ID, LISTENER_ID
+_ROLE_IDS = np.array([0, SPEAKER_ID, LISTENER_ID])
 
 
 def reserved_entries(emotions: Sequence[str] = EMOTIONS) -> tuple[str, ...]:
@@ -63,67 +60,36 @@ def not_words(emotions: Sequence[str] = EMOTIONS) -> list[int]:
     return [Vocabulary.pad_id, Vocabulary.unk_id, Vocabulary.bos_id, *reserved]
 
 
-def count_words(dialogues: Iterable[tuple[Sequence[Sequence[str]], Sequence[str]]]) -> Counter[str]:
-    """Count each word; `dialogues` are as for `turns_once`, each turn as tokens."""
+def count_words(dialogues: Iterable[Dialogue], language: Language = ENGLISH) -> Counter[str]:
+    """Count the words of dialogues; what the next example of a conversation repeats counts once."""
     counts: Counter[str] = Counter()
-    for turn in turns_once(dialogues):
-        counts.update(turn)
-    return counts
-
-
-def turns_once(dialogues: Iterable[tuple[Sequence[T], T]]) -> Iterator[T]:
-    """Iterate over every turn of examples once: each example of a conversation repeats the turns before it."""
-    before: list[T] = []
-    for context, target in dialogues:
-        turns = [*context, target]
+    before: list[str] = []
+    for dialogue in dialogues:
+        turns = [*dialogue.context, dialogue.target]
         known = len(before) if turns[: len(before)] == before else 0
-        yield from turns[known:]
+        for turn in turns[known:]:
+            counts.update(language.tokens_of(turn))
         before = turns
-
-
-def build_vocabulary(
-    counts: Counter[str], min_count: int, max_size: int | None, emotions: Sequence[str] = EMOTIONS
-) -> Vocabulary:
-    """Build the vocabulary from the words counted in the training text, for the emotions of a language."""
-    smallest = smallest_vocabulary(emotions)
-    if max_size is not None and max_size <= smallest:
-        raise UserError(
-            f"data.max_vocabulary: is {max_size}, and {smallest} entries are reserved for roles and "
-            "emotions; give more"
-        )
-    return Vocabulary.build(counts, min_count, max_size, reserved_entries(emotions))
-
-
-def check_vocabulary(vocabulary: Vocabulary, where: str, emotions: Sequence[str] = EMOTIONS) -> Vocabulary:
-    """Return the vocabulary itself if the reserved entries are in their places."""
-    reserved = reserved_entries(emotions)
-    if vocabulary.tokens[len(SPECIAL_TOKENS) : smallest_vocabulary(emotions)] != reserved:
-        raise UserError(
-            f"{where}: is not a vocabulary of this task: {reserved[0]} … {reserved[-1]} must follow the special "
-            "tokens; take the text.vocabulary.txt of an empathetic bundle"
-        )
-    return vocabulary
+    return counts
 
 
 def chosen_vocabulary(
     settings: EmpatheticDataConfig, counts: Counter[str], language: Language, known: Vocabulary | None
 ) -> Vocabulary:
     """Return `known`, that of existing weights, else that of the file that the config names, or one of the counts."""
-    file, emotions = settings.vocabulary, language.emotions
-    if known is not None:
-        vocabulary = known
-    elif file is not None:
-        vocabulary = check_vocabulary(Vocabulary.load(file), file, emotions)
-    else:
-        vocabulary = build_vocabulary(counts, settings.min_count, settings.max_vocabulary, emotions)
-    vocabulary.check_coverage(counts, settings, known is not None)
+    reserved, smallest = reserved_entries(language.emotions), smallest_vocabulary(language.emotions)
+    if settings.max_vocabulary is not None and settings.max_vocabulary <= smallest:
+        raise UserError(
+            f"data.max_vocabulary: is {settings.max_vocabulary}, and {smallest} entries are reserved for roles and "
+            "emotions; give more"
+        )
+    vocabulary = Vocabulary.of_data(settings, [list(counts.elements())], known, reserved)
+    if known is None and vocabulary.tokens[len(SPECIAL_TOKENS) : smallest] != reserved:
+        raise UserError(
+            f"{settings.vocabulary}: is not a vocabulary of this task: {reserved[0]} … {reserved[-1]} must follow "
+            "the special tokens; take the text.vocabulary.txt of an empathetic bundle"
+        )
     return vocabulary
-
-
-def count_words_of_dialogues(dialogues: Sequence[Dialogue], language: Language) -> Counter[str]:
-    """Count the words of dialogues, those of a turn once."""
-    tokens_of = language.tokens_of
-    return count_words(([*map(tokens_of, d.context)], tokens_of(d.target)) for d in dialogues)
 
 
 def pretrained_vocabulary(config: EmpatheticConfig) -> Vocabulary:
@@ -189,10 +155,8 @@ class DialogueEncoder:
         self._lexicon = lexicon
         self._max_length = config.data.max_length
         self._roles = not isinstance(config.model, PretrainedConfig)
-        self._hints = config.emotion.hints
-        self._buckets = config.emotion.ngram_buckets
-        self._extends = config.generator.pointer
-        self._marks = config.data.mark_turns
+        self._hints, self._buckets = config.emotion.hints, config.emotion.ngram_buckets
+        self._extends, self._marks = config.generator.pointer, config.data.mark_turns
         self.forget()
 
     def numbers(self, words: Sequence[str]) -> np.ndarray:
@@ -217,13 +181,14 @@ class DialogueEncoder:
 
     def context(self, turns: Sequence[str]) -> EncodedContext:
         """Encode turns, oldest first, cut to the newest that the model reads."""
-        tokens: list[Sequence[str]] = [self.language.tokens_of(turn) for turn in turns]
-        if self._marks:
-            tokens = [[TURN_MARKS[position % 2], *turn] for position, turn in enumerate(tokens)]
-        history = flatten(tokens, self._max_length)
-        roles = np.array(history.roles, dtype=np.int8)
-        first = int(np.argmax(roles != SPEAKER)) if (roles != SPEAKER).any() else len(roles)
-        return EncodedContext(self.numbers(history.tokens), roles, 0 if history.dropped_tokens else first)
+        words: list[str] = []
+        roles: list[int] = []
+        for place, turn in enumerate(turns):
+            words += [TURN_MARKS[place % 2]] * self._marks + [*self.language.tokens_of(turn)]
+            roles += [LISTENER if place % 2 else SPEAKER] * (len(words) - len(roles))
+        cut = max(0, len(words) - self._max_length)
+        first = 0 if cut else [*roles, LISTENER].index(LISTENER)
+        return EncodedContext(self.numbers(words[cut:]), np.array(roles[cut:], dtype=np.int8), first)
 
     def pack(
         self, context: EncodedContext, emotion: int | None = None, unknown: Collection[int] = ()
@@ -236,7 +201,10 @@ class DialogueEncoder:
         """
         words = context.words  # [n]
         ids = self._ids(words, unknown)  # [n]
-        extended = self._extend(words, ids)
+        extended: dict[int, int] = {}
+        if self._extends:
+            for place in np.flatnonzero(ids == Vocabulary.unk_id).tolist():
+                ids[place] = extended.setdefault(int(words[place]), len(self.vocabulary) + len(extended))
         source = Source(
             np.append(CLS_ID, ids),
             np.append(0, _ROLE_IDS[context.roles]) if self._roles else None,
@@ -289,19 +257,11 @@ class DialogueEncoder:
             ids[np.isin(words, list(unknown))] = Vocabulary.unk_id
         return ids
 
-    def _extend(self, words: np.ndarray, ids: np.ndarray) -> dict[int, int]:
-        """Give the unknown words of `ids` extended ones, in place."""
-        extended: dict[int, int] = {}
-        if self._extends:
-            for place in np.flatnonzero(ids == Vocabulary.unk_id).tolist():
-                ids[place] = extended.setdefault(int(words[place]), len(self.vocabulary) + len(extended))
-        return extended
-
     def _number(self, word: str) -> int:
         number = self._numbers.setdefault(word, len(self._numbers))
         if number == len(self._rows):
             hinted = self._lexicon is not None and word in self.vocabulary and word in self._lexicon
-            self._rows.append((self.vocabulary.id(word), HINT_ID if hinted else 0, stable_hash(word)))
+            self._rows.append((self.vocabulary.id(word), HINT_ID if hinted else 0, zlib.crc32(word.encode())))
             if self._buckets:
                 self._grams.append(character_ngrams(word, self._buckets))
         return number
@@ -327,12 +287,10 @@ def make_encoder(
         language: of the conversations; None where it is English, which needs no file of a bundle.
     """
     lexicon = None
-    if config.emotion.hints and marks is None:
-        lexicon = EmotionLexicon.load(config.emotion.lexicon)
-    elif config.emotion.hints and marks is not None:
-        lexicon = EmotionLexicon.from_marks(marks, vocabulary, HINTS)
-    known = make_language(config.language, None) if language is None else language
-    return DialogueEncoder(vocabulary, config, lexicon, known)
+    if config.emotion.hints:
+        shipped = None if marks is None else EmotionLexicon.from_marks(marks, vocabulary, HINTS)
+        lexicon = shipped if shipped is not None else EmotionLexicon.load(config.emotion.lexicon)
+    return DialogueEncoder(vocabulary, config, lexicon, language or make_language(config.language, None))
 
 
 def pad_sources(sources: Sequence[Source]) -> tuple[Source, np.ndarray]:
@@ -354,46 +312,6 @@ def _padded(parts: Sequence[np.ndarray], length: int) -> np.ndarray:
     return batch
 
 
-class History(NamedTuple):
-    """A flattened context."""
-
-    tokens: list[str]  # tokens of all kept turns, oldest first
-    roles: list[int]  # SPEAKER or LISTENER for each token
-    dropped_tokens: int  # tokens left out
-
-
-def flatten(turns: Sequence[Sequence[str]], max_tokens: int | None = None) -> History:
-    """Join the turns of a context; if there are too many tokens, keep the newest.
-
-    Whole turns are kept from the newest back. The first that does not fit is cut to its newest tokens, and all older
-    turns are dropped.
-
-    Args:
-        max_tokens: how many tokens may stay, at least 1; None keeps all.
-    """
-    if max_tokens is not None and max_tokens < 1:
-        raise ValueError(f"max_tokens is {max_tokens}, but at least one token must stay")
-    total = sum(map(len, turns))
-    room = total if max_tokens is None else max_tokens
-    kept: list[tuple[int, Sequence[str]]] = []
-    for position in range(len(turns) - 1, -1, -1):
-        part = turns[position][-room:] if room else turns[position][:0]
-        if not part and turns[position]:
-            break
-        kept.append((LISTENER if position % 2 else SPEAKER, part))
-        # Older turns must not fill the space next to a cut one.
-        room = room - len(part) if len(part) == len(turns[position]) else 0
-    kept.reverse()
-    tokens = [token for _, part in kept for token in part]
-    roles = [role for role, part in kept for _ in part]
-    return History(tokens, roles, total - len(tokens))
-
-
-def stable_hash(text: str) -> int:
-    """Return CRC-32 of the UTF-8 text: unlike `hash`, the same in every process."""
-    return zlib.crc32(text.encode("utf-8"))
-
-
 def character_ngrams(word: str, buckets: int) -> np.ndarray:
     """Return the buckets of the character n-grams of `<word>`, int64 [MOST_CHARACTER_NGRAMS].
 
@@ -405,7 +323,7 @@ def character_ngrams(word: str, buckets: int) -> np.ndarray:
     grams = [framed[i : i + size] for size in CHARACTER_SIZES for i in range(len(framed) - size + 1)]
     row = np.zeros(MOST_CHARACTER_NGRAMS, dtype=np.int64)
     for place, gram in enumerate(grams[:MOST_CHARACTER_NGRAMS]):
-        row[place] = stable_hash(f"c:{gram}") % (buckets - 1) + 1
+        row[place] = zlib.crc32(f"c:{gram}".encode()) % (buckets - 1) + 1
     return row
 
 
@@ -415,7 +333,7 @@ def word_features(hashes: np.ndarray, roles: np.ndarray, first_turn: int, bucket
     The same word is a different feature for speaker and listener; no pair crosses two turns.
 
     Args:
-        hashes: `stable_hash` of each word, int64 [n].
+        hashes: CRC-32 of each word, int64 [n].
         roles: of each word [n].
         first_turn: how many words the conversation's first turn has here.
         buckets: as for `character_ngrams`.

@@ -23,7 +23,7 @@ from paddle_dialog.tasks.empathetic.data.encoding import (
     EncodedContext,
     Source,
     chosen_vocabulary,
-    count_words_of_dialogues,
+    count_words,
     make_encoder,
     pad_sources,
     pretrained_vocabulary,
@@ -87,21 +87,18 @@ class DialogueDataset(io.Dataset):
         self._seed, self._epoch = config.seed, 0
         self._unknown_rate = 0.0 if counts is None else config.data.unknown_rate
         self._learns_contexts = counts is not None and config.generator.context_weight > 0
-        self._contexts: list[EncodedContext] = []
-        self._targets: list[np.ndarray] = []
-        self._emotions: list[int] = []
+        # Context, target and emotion of each.
+        self._encoded: list[tuple[EncodedContext, np.ndarray, int]] = []
         self.cut_targets = 0
         for dialogue in dialogues:
             tokens = self.encoder.language.tokens_of(dialogue.target)
             self.cut_targets += len(tokens) > max_target_length
-            label = dialogue.emotion
-            self._contexts.append(self.encoder.context(dialogue.context))
-            self._targets.append(self.encoder.numbers(tokens[:max_target_length]))
-            self._emotions.append(
-                NO_EMOTION if label is None else emotion_id(label, self.encoder.language.emotions)
-            )
-        words = self.encoder.words() if counts is not None else []
-        self._once = np.array([counts is not None and counts[word] == 1 for word in words], dtype=bool)
+            emotion = NO_EMOTION
+            if dialogue.emotion is not None:
+                emotion = emotion_id(dialogue.emotion, self.encoder.language.emotions)
+            context = self.encoder.context(dialogue.context)
+            self._encoded.append((context, self.encoder.numbers(tokens[:max_target_length]), emotion))
+        self._once = np.array([counts is not None and counts[word] == 1 for word in self.encoder.words()])
 
     def set_epoch(self, epoch: int) -> None:
         """Choose the epoch, from 0, which decides what is shown as unknown."""
@@ -110,14 +107,13 @@ class DialogueDataset(io.Dataset):
     @property
     def lengths(self) -> np.ndarray:
         """Positions of source and target of each example, [N, 2]."""
-        pairs = zip(self._contexts, self._targets, strict=True)
-        return np.array([[len(context.words) + 1, len(target)] for context, target in pairs])
+        return np.array([[len(context.words) + 1, len(target)] for context, target, _ in self._encoded])
 
     def __len__(self) -> int:
-        return len(self._contexts)
+        return len(self._encoded)
 
     def __getitem__(self, index: int) -> Example:
-        context, target, emotion = self._contexts[index], self._targets[index], self._emotions[index]
+        context, target, emotion = self._encoded[index]
         unknown = self._shown_as_unknown(index, context.words, target)
         source, extended = self.encoder.pack(context, unknown=unknown)
         dialogue, next_words = self.dialogues[index], None
@@ -184,7 +180,7 @@ def training_data(
     if config.language == "zh" and pieces is None and not is_pretrained:
         pieces = _pieces_of(settings, train)
     language = language_of_model(config, pieces)
-    more, counts = _further_conversations(settings, language, count_words_of_dialogues(train, language))
+    more, counts = _further_conversations(settings, language, count_words(train, language))
     known = None if vocabularies is None else vocabularies[VOCABULARY]
     if is_pretrained:
         vocabulary = pretrained_vocabulary(config)
@@ -203,20 +199,13 @@ def training_data(
         notes.append(f"further conversations {settings.more}: {len(more):,} pieces")
     dev = None
     if settings.dev is not None:
-        dev = _dev(config, settings.dev, vocabulary, encoder)
+        dialogues, longest = read_dialogues(settings.dev, config.language), longest_target(config)
+        scored = DialogueDataset(dialogues, config, vocabulary, longest, encoder=encoder.fresh())
+        dev = EncodedData(scored, scored.lengths)
         notes.append(f"dev data {settings.dev}: {len(dev.lengths):,} examples")
     files = {} if pieces is None else {PIECES: pieces}
     encoded = EncodedData(dataset, dataset.lengths)
     return TrainingData(encoded, dev, {VOCABULARY: vocabulary}, collate, notes, files)
-
-
-def _dev(
-    config: EmpatheticConfig, source: str, vocabulary: Vocabulary, encoder: DialogueEncoder
-) -> EncodedData:
-    """Encode the dialogues of the dev figure, with replies as long as the model can score."""
-    dialogues = read_dialogues(source, config.language)
-    dataset = DialogueDataset(dialogues, config, vocabulary, longest_target(config), encoder=encoder.fresh())
-    return EncodedData(dataset, dataset.lengths)
 
 
 def _further_conversations(
@@ -229,7 +218,7 @@ def _further_conversations(
     if settings.more is None:
         return [], counts
     more = read_conversations(settings.more, settings.max_length, language)
-    further = count_words_of_dialogues(more, language)
+    further = count_words(more, language)
     together = counts + further
     for word, count in further.items():
         if word not in counts and count < settings.more_min_count:

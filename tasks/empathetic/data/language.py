@@ -20,7 +20,7 @@ from paddle_dialog.config.models import PretrainedConfig
 from paddle_dialog.errors import UserError
 from paddle_dialog.models.pretrained_base import base_folder, load_tokenizer
 from paddle_dialog.tasks.empathetic.config import EmpatheticConfig
-from paddle_dialog.tasks.empathetic.data.emotions import CHINESE_EMOTIONS, EMOTIONS, EMOTIONS_OF
+from paddle_dialog.tasks.empathetic.data.emotions import EMOTIONS_OF
 from paddle_dialog.text.characters import LanguageName, read_as_simplified
 
 PIECES = "pieces.model"  # the file in a bundle
@@ -63,15 +63,14 @@ _PIECES_WITH_PERIOD = re.compile(
 )
 _SHORT_CLITIC = re.compile(r"(.*[^'])('s|'m|'d|')")
 _LONG_CLITIC = re.compile(r"(.*[^'])('ll|'re|'ve|n't)")
-_JOINED = re.compile(r"\b(?:(can)(not)|(gon)(na)|(got)(ta)|(gim)(me)|(lem)(me)|(wan)(na))\b")
 TYPOGRAPHIC = str.maketrans({"‘": "'", "’": "'", "“": '"', "”": '"', "…": "..."})
 _PICTOGRAPH = re.compile(r"([\u2600-\u27bf\U0001f000-\U0001faff][\ufe0e\ufe0f\u200d\U0001f3fb-\U0001f3ff]*)")
 _CLITICS = frozenset({"'s", "'m", "'d", "'ll", "'re", "'ve", "n't", "'"})
 _CLOSING = frozenset({".", ",", "!", "?", ";", ":", ")", "]", "}", "%", "...", "..", "''"})
 _OPENING = frozenset({"(", "[", "{", "$", "#", "``"})
-_SECOND_HALVES = frozenset(
-    {("can", "not"), ("gon", "na"), ("got", "ta"), ("gim", "me"), ("lem", "me"), ("wan", "na")}
-)
+_SECOND_HALVES = {("can", "not"), ("gon", "na"), ("got", "ta"), ("gim", "me"), ("lem", "me"), ("wan", "na")}
+_HALVES = {first + second: f"{first} {second}" for first, second in _SECOND_HALVES}
+_JOINED = re.compile(rf"\b(?:{'|'.join(_HALVES)})\b")
 _QUOTES = {"``": '"', "''": '"'}
 # The published contraction rules turn "isn't she" into "is not she", which nobody says.
 _INVERTED = re.compile(
@@ -141,8 +140,7 @@ def _split_word(word: str) -> list[str]:
         if match is not None:
             word = match[1]
             tail.insert(0, match[2])
-    word = _JOINED.sub(lambda match: f" {' '.join(part for part in match.groups() if part)} ", word)
-    return word.split() + tail
+    return _JOINED.sub(lambda match: f" {_HALVES[match[0]]} ", word).split() + tail
 
 
 def detokenise(tokens: Iterable[str]) -> str:
@@ -155,12 +153,8 @@ def detokenise(tokens: Iterable[str]) -> str:
     text = ""
     previous = ""
     for token in _join_faces(list(tokens)):
-        attached = (
-            token in _CLITICS
-            or token in _CLOSING
-            or previous in _OPENING
-            or (previous, token) in _SECOND_HALVES
-        )
+        is_second = previous in _OPENING or (previous, token) in _SECOND_HALVES
+        attached = is_second or token in _CLITICS or token in _CLOSING
         text += ("" if attached or not text else " ") + _QUOTES.get(token, token)
         previous = token
     text = _INVERTED.sub(lambda match: _negated(match[1]) + " ", text)
@@ -190,13 +184,14 @@ class Language:
     """One language, made once and handed on."""
 
     name: LanguageName  # as in the setting `language`
-    emotions: tuple[str, ...]  # that a model of it predicts
     tokenise: Callable[[str], Tokens]  # one turn to tokens
     detokenise: Callable[[Iterable[str]], str]  # tokens of a reply to readable text
     units: Callable[[Tokens], Tokens]  # tokens to what figures count: words, or the characters of pieces
-    stock_phrase: tuple[str, ...]  # the units of what listeners say too often
-    # How many units begin a reply alike, for `common_openings`; 0 where that is not reported.
-    opening: int = 0
+
+    @property
+    def emotions(self) -> tuple[str, ...]:
+        """The emotions that a model of it predicts."""
+        return EMOTIONS_OF[self.name]
 
     @cached_property
     def tokens_of(self) -> Any:
@@ -204,9 +199,7 @@ class Language:
         return lru_cache(maxsize=REMEMBERED_TURNS)(lambda turn: tuple(self.tokenise(turn)))
 
 
-ENGLISH = Language(
-    "en", EMOTIONS, tokenise, detokenise, units=lambda tokens: tokens, stock_phrase=("sorry", "to", "hear")
-)
+ENGLISH = Language("en", tokenise, detokenise, units=lambda tokens: tokens)
 
 
 def make_language(name: LanguageName, pieces: bytes | None) -> Language:
@@ -215,15 +208,7 @@ def make_language(name: LanguageName, pieces: bytes | None) -> Language:
         return ENGLISH
     if pieces is None:
         raise UserError(f"these weights have no {PIECES}, which a Chinese model needs; take another bundle")
-    return Language(
-        "zh",
-        CHINESE_EMOTIONS,
-        piece_splitter(pieces),
-        join_pieces,
-        units=lambda tokens: tuple(join_pieces(tokens)),
-        stock_phrase=tuple("理解你"),
-        opening=4,
-    )
+    return Language("zh", piece_splitter(pieces), join_pieces, lambda tokens: tuple(join_pieces(tokens)))
 
 
 def learn_pieces(turns: Iterable[str], size: int) -> bytes:
@@ -307,10 +292,8 @@ def language_of_model(config: EmpatheticConfig, pieces: bytes | None) -> Languag
     """Return the language of a recipe's models: a pre-trained model's own tokens, else words or pieces."""
     if not isinstance(config.model, PretrainedConfig):
         return make_language(config.language, pieces)
-    return _pretrained_language(load_tokenizer(base_folder(config.model)), config.language)
+    name, tokenizer = config.language, load_tokenizer(base_folder(config.model))
 
-
-def _pretrained_language(tokenizer: Any, name: LanguageName) -> Language:
     def tokenise(text: str) -> Sequence[str]:
         tokens: list[str] = tokenizer.convert_ids_to_tokens(tokenizer.encode(text, add_special_tokens=False))
         return tokens
@@ -322,5 +305,4 @@ def _pretrained_language(tokenizer: Any, name: LanguageName) -> Language:
         text = detokenise(tokens)
         return ENGLISH.tokenise(text) if name == "en" else tuple(text)
 
-    phrase = ENGLISH.stock_phrase if name == "en" else tuple("理解你")
-    return Language(name, EMOTIONS_OF[name], tokenise, detokenise, units, phrase, 0 if name == "en" else 4)
+    return Language(name, tokenise, detokenise, units)

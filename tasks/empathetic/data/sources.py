@@ -7,15 +7,13 @@ would join lines at such a mark.
 
 from __future__ import annotations
 
-import importlib.resources
 import json
 import re
 import tarfile
 import zlib
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from paddle_dialog.data import corpora
 from paddle_dialog.data.files import read_lines
@@ -55,15 +53,25 @@ def read_dialogues(source: str, language: str = "en") -> list[Dialogue]:
     Raises:
         UserError: the source cannot be read, or a line of it is not an example (named by file and number).
     """
-    if source in SHIPPED:
-        file = importlib.resources.files("paddle_dialog.tasks.empathetic") / _FILES[language].format(source)
-        with importlib.resources.as_file(file) as path:
-            return _read_file(path, EMOTIONS_OF[language])
-    if is_archive(source):
-        return read_archive(source)
+    if (archive := _ARCHIVE.fullmatch(source)) is not None:
+        path, split = Path(archive["path"]), archive["split"] or "train"
+        if split not in SPLITS:
+            raise UserError(f"{path}: unknown split {split!r}; choose one of {', '.join(SPLITS)}")
+        return list(_of_corpus(_member_lines(path, f"{split}.csv"), f"{path}:{split}.csv"))
     if source.lower().endswith(_CSV):
-        return read_csv(source)
-    return _read_file(Path(source), EMOTIONS_OF[language])
+        return list(_of_corpus(read_lines(source), source))
+    path = Path(source)
+    if source in SHIPPED:
+        path = Path(__file__).parent.parent / _FILES[language].format(source)
+    dialogues: list[Dialogue] = []
+    for number, record in corpora.read_conversations(path):
+        try:
+            dialogues += _dialogues(record, EMOTIONS_OF[language])
+        except ValueError as error:
+            raise UserError(f"{path}:{number}: {error}") from error
+    if not dialogues:
+        raise UserError(f"{path}: no dialogue in this file; give {corpora.CONVERSATIONS}")
+    return dialogues
 
 
 def _dialogues(record: Record, emotions: Sequence[str]) -> Iterator[Dialogue]:
@@ -82,11 +90,7 @@ def _dialogues(record: Record, emotions: Sequence[str]) -> Iterator[Dialogue]:
     if "turns" not in record or "context" in record:
         yield _example(record, emotions)
         return
-    turns, label = record["turns"], record.get("emotion")
-    if not isinstance(turns, list) or len(turns) < 2:
-        raise ValueError("'turns' must be a list of at least two turns")
-    turns = _cleaned(turns, "turn {}")
-    emotion = None if label is None else known_emotion(_string(label, "'emotion'"), emotions)
+    turns, emotion = _turns(record), _emotion(record, emotions)
     for place in range(1, len(turns), 2):
         yield Dialogue(turns[:place], turns[place], emotion)
 
@@ -100,21 +104,29 @@ def _example(record: dict[str, Any], emotions: Sequence[str]) -> Dialogue:
         raise ValueError("'context' must be a list of at least one turn")
     context = _cleaned(turns, "turn {} of the context")
     check_alternation(context)
-    emotion, situation = record.get("emotion"), record.get("situation")
-    target = record["target"]
-    return Dialogue(
-        context=context,
-        target=""
-        if target is None and emotion is not None
-        else clean_turn(_string(target, "'target'"), "'target'"),
-        emotion=None if emotion is None else known_emotion(_string(emotion, "'emotion'"), emotions),
-        situation=None if situation is None else " ".join(_string(situation, "'situation'").split()) or None,
-    )
+    emotion, target, situation = _emotion(record, emotions), record["target"], record.get("situation")
+    if target is not None or emotion is None:
+        target = clean_turn(_string(target, "'target'"), "'target'")
+    if situation is not None:
+        situation = " ".join(_string(situation, "'situation'").split()) or None
+    return Dialogue(context, target or "", emotion, situation)
+
+
+def _turns(record: Record) -> list[str]:
+    turns = record.get("turns")
+    if not isinstance(turns, list) or len(turns) < 2:
+        raise ValueError("'turns' must be a list of at least two turns")
+    return _cleaned(turns, "turn {}")
+
+
+def _emotion(record: Record, emotions: Sequence[str]) -> str | None:
+    label = record.get("emotion")
+    return None if label is None else known_emotion(_string(label, "'emotion'"), emotions)
 
 
 def _cleaned(turns: Sequence[Any], role: str) -> list[str]:
-    roles = [role.format(number) for number in range(1, len(turns) + 1)]
-    return [clean_turn(_string(turn, name), name) for turn, name in zip(turns, roles, strict=True)]
+    named = [(turn, role.format(number)) for number, turn in enumerate(turns, start=1)]
+    return [clean_turn(_string(turn, name), name) for turn, name in named]
 
 
 def _string(value: Any, role: str) -> str:
@@ -122,18 +134,6 @@ def _string(value: Any, role: str) -> str:
         raise ValueError(f"{role} is {json.dumps(value, ensure_ascii=False)[:40]}; it must be a string")
     check_characters(value, role)
     return value
-
-
-def _read_file(path: Path, emotions: Sequence[str]) -> list[Dialogue]:
-    dialogues: list[Dialogue] = []
-    for number, record in corpora.read_conversations(path):
-        try:
-            dialogues += _dialogues(record, emotions)
-        except ValueError as error:
-            raise UserError(f"{path}:{number}: {error}") from error
-    if not dialogues:
-        raise UserError(f"{path}: no dialogue in this file; give {corpora.CONVERSATIONS}")
-    return dialogues
 
 
 def read_conversations(source: str, max_tokens: int, language: Language = ENGLISH) -> list[Dialogue]:
@@ -168,13 +168,6 @@ def read_turns(source: str) -> Iterator[list[str]]:
             raise UserError(f"{source}:{number}: {error}; a line must be {corpora.CONVERSATIONS}") from error
 
 
-def _turns(record: Record) -> list[str]:
-    turns = record.get("turns")
-    if not isinstance(turns, list) or len(turns) < 2 or not all(isinstance(turn, str) for turn in turns):
-        raise ValueError("'turns' must be a list of at least two texts")
-    return _cleaned(turns, "turn {}")
-
-
 def _pieces(turns: Sequence[str], sizes: Sequence[int], max_tokens: int) -> Iterator[Dialogue]:
     """Iterate over pieces with an even number of turns: a context that the speaker ends, and the listener's reply.
 
@@ -189,42 +182,15 @@ def _pieces(turns: Sequence[str], sizes: Sequence[int], max_tokens: int) -> Iter
         learned, start = end, end - _REPEATED
 
 
-@dataclass(frozen=True, slots=True)
-class _Row:
+class _Row(NamedTuple):
+    """A line of the published corpus."""
+
     conversation: str
     number: int
     emotion: str
     situation: str
     person: str
     text: str
-
-
-def is_archive(source: str) -> bool:
-    """Return whether a data source is `….tar.gz` or `….tgz`, with or without `:split`."""
-    return _ARCHIVE.fullmatch(source) is not None
-
-
-def read_archive(source: str) -> list[Dialogue]:
-    """Read the examples of one split of the official archive.
-
-    Args:
-        source: `path.tar.gz` (its train split) or `path.tar.gz:train|valid|test`.
-
-    Returns:
-        Every listener turn with its whole history, in file order.
-    """
-    match = _ARCHIVE.fullmatch(source)
-    if match is None:
-        raise UserError(f"{source}: not an archive; give a name like empatheticdialogues.tar.gz:valid")
-    path, split = Path(match["path"]), "train" if match["split"] is None else match["split"]
-    if split not in SPLITS:
-        raise UserError(f"{path}: unknown split {split!r}; choose one of {', '.join(SPLITS)}")
-    return list(_examples(_member_lines(path, f"{split}.csv"), f"{path}:{split}.csv"))
-
-
-def read_csv(path: str | Path) -> list[Dialogue]:
-    """Read the examples of one official CSV file, plain, `.gz` or `.xz`; otherwise like `read_archive`."""
-    return list(_examples(read_lines(path), str(path)))
 
 
 def _member_lines(path: Path, name: str) -> Iterator[tuple[int, str]]:
@@ -248,19 +214,15 @@ def _member_lines(path: Path, name: str) -> Iterator[tuple[int, str]]:
         raise UserError(f"{path}: not a sound .tar.gz archive ({error}); download the whole file") from error
 
 
-def _examples(lines: Iterable[tuple[int, str]], where: str) -> Iterator[Dialogue]:
+def _of_corpus(lines: Iterable[tuple[int, str]], where: str) -> Iterator[Dialogue]:
     """Turn CSV lines into examples: every listener turn with the turns before it."""
     finished: set[str] = set()
     rows: list[_Row] = []
-    empty = True
-    for number, line in lines:
-        if not line.strip():
-            continue
-        if empty:
-            empty = False
-            if line.split(",")[: len(COLUMNS)] != list(COLUMNS):
-                raise UserError(f"{where}:{number}: not the header of this corpus; it is {','.join(COLUMNS)}")
-            continue
+    written = ((number, line) for number, line in lines if line.strip())
+    number, header = next(written, (1, ""))
+    if header.split(",")[: len(COLUMNS)] != list(COLUMNS):
+        raise UserError(f"{where}:{number}: not the header of this corpus; it is {','.join(COLUMNS)}")
+    for number, line in written:
         try:
             row = _row(line)
             if rows and row.conversation != rows[0].conversation:
@@ -291,14 +253,8 @@ def _row(line: str) -> _Row:
     conversation, number, emotion, situation, person, text = fields[:6]
     if not number.strip().isdecimal():
         raise ValueError(f"utterance_idx is {number!r}; it must be a whole number")
-    return _Row(
-        conversation=conversation,
-        number=int(number),
-        emotion=known_emotion(emotion, EMOTIONS),
-        situation=" ".join(_text(situation).split()),
-        person=person.strip(),
-        text=clean_turn(_text(text), "the utterance"),
-    )
+    label, said = known_emotion(emotion, EMOTIONS), clean_turn(_text(text), "the utterance")
+    return _Row(conversation, int(number), label, " ".join(_text(situation).split()), person.strip(), said)
 
 
 def _text(field: str) -> str:
@@ -315,15 +271,12 @@ def _check_order(row: _Row, earlier: list[_Row]) -> None:
             f"utterance_idx is {row.number}, but the next of conversation {row.conversation} "
             f"is {len(earlier) + 1}"
         )
-    if not earlier:
-        return
-    expected = earlier[-2].person if len(earlier) > 1 else None
-    if row.person == earlier[-1].person or (expected is not None and row.person != expected):
+    people = [one.person for one in earlier[-2:]]
+    if people and (row.person == people[-1] or people[0] not in (row.person, people[-1])):
         raise ValueError(
-            f"speaker_idx is {row.person}, so speaker and listener do not alternate; "
-            + (f"{expected} is next" if expected is not None else f"it must differ from {earlier[-1].person}")
+            f"speaker_idx is {row.person} after {' and '.join(people)}, so speaker and listener do not alternate"
         )
-    if row.emotion != earlier[0].emotion:
+    if earlier and row.emotion != earlier[0].emotion:
         raise ValueError(f"the emotion changes from {earlier[0].emotion} to {row.emotion} in a conversation")
 
 

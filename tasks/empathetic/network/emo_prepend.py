@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import paddle
@@ -68,16 +68,7 @@ class EmoPrepend(PointerSeq2Seq):
         self._likeliest = config.emotion.prepend_form == "argmax"
         # One stack reads context and reply, so the reply's words are marked with their role, as the context's are.
         self._reply_role = isinstance(model, CausalTransformerConfig)
-        self.emotion_head = EmotionHead(
-            self.encoder.output_size,
-            self._emotions,
-            config.emotion.head,
-            model.dropout,
-            config.emotion.ngram_buckets,
-            config.emotion.encoder_weight,
-            config.emotion.character_weight,
-            config.emotion.small_talk,
-        )
+        self.emotion_head = EmotionHead(config, self.encoder.output_size, model.dropout)
 
     def forward(  # type: ignore[override]
         self,
@@ -186,38 +177,24 @@ class EmotionHead(nn.Layer):
     texts before and stays fixed. `answer` combines the two.
 
     Args:
+        config: of the network; with `small_talk` the n-grams also recognise contexts without emotion.
         width: of the encoder outputs H.
-        emotions: how many there are, C.
-        pooling: `cls` takes position 0; `attention` weighs all positions by a learned query.
         dropout: rate on the pooled features.
-        ngram_buckets: rows of the n-gram table, 0 for none; row 0 is no feature.
-        encoder_weight: factor of the encoder's logits in the answer, where there are n-grams.
-        character_weight: weight of the n-grams of characters; those of words have 1.
-        neutrality: whether the n-grams also recognise contexts without emotion.
     """
 
-    def __init__(
-        self,
-        width: int,
-        emotions: int,
-        pooling: Literal["cls", "attention"],
-        dropout: float = 0.0,
-        ngram_buckets: int = 0,
-        encoder_weight: float = 1.0,
-        character_weight: float = 1.0,
-        neutrality: bool = False,
-    ) -> None:
+    def __init__(self, config: EmpatheticConfig, width: int, dropout: float) -> None:
         super().__init__()
-        self.query = nn.Linear(width, 1, bias_attr=False) if pooling == "attention" else None
-        self.has_ngrams = ngram_buckets > 0
-        if self.has_ngrams:  # buffers, so that no optimiser changes them
-            self.register_buffer("ngram_table", paddle.zeros([ngram_buckets, emotions]))
-            self.register_buffer("ngram_idf", paddle.zeros([ngram_buckets]))
-            if neutrality:
-                self.register_buffer("ngram_plainness", paddle.zeros([ngram_buckets]))
-        self.neutrality = neutrality
-        self.encoder_weight = encoder_weight
-        self.column_weights = column_weights(character_weight)  # [G]
+        settings, emotions = config.emotion, len(EMOTIONS_OF[config.language])
+        attends = settings.head == "attention"  # else position 0 is taken
+        self.query = nn.Linear(width, 1, bias_attr=False) if attends else None
+        if settings.ngram_buckets:  # buffers, so that no optimiser changes them; row 0 is no feature
+            self.register_buffer("ngram_table", paddle.zeros([settings.ngram_buckets, emotions]))
+            self.register_buffer("ngram_idf", paddle.zeros([settings.ngram_buckets]))
+            if settings.small_talk:
+                self.register_buffer("ngram_plainness", paddle.zeros([settings.ngram_buckets]))
+        self.neutrality = settings.small_talk
+        self.encoder_weight = settings.encoder_weight
+        self.column_weights = column_weights(settings.character_weight)  # [G]
         self.dropout = Dropout(dropout)
         self.output = nn.Linear(width, emotions, bias_attr=False)
 
