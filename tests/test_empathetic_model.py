@@ -136,7 +136,7 @@ def test_a_vocabulary_without_room_for_the_reserved_entries_is_refused() -> None
         ("causal", {"model": {"num_heads": 3}}, r"model.num_heads: must divide width \(8\)"),
         ("causal", {"emotion": {"head": "cls"}}, "emotion.head: cls is the first position"),
         ("causal", {"generator": {"context_weight": 1.0}}, "data.mark_turns: must be true"),
-        ("transformer", LEARNED, "generator.context_weight: needs a causal model"),
+        ("transformer", LEARNED, "generator.context_weight: needs model.name: causal_transformer"),
         ("lstm", LEARNED, "generator.context_weight: needs model.name: causal_transformer"),
     ],
 )
