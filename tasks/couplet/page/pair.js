@@ -3,7 +3,7 @@
 import { button, element, setVariable } from "../../page/elements.js";
 import { FONTS, unmarked } from "../../page/brush.js";
 import { word } from "./words.js";
-import { columnsOf, GROUNDS } from "./writing.js";
+import { columnsOf, GROUNDS, inkColour } from "./writing.js";
 
 const EMPTY = 7; // rows of paper without a line
 const HANZI = /\p{Script=Han}/u;
@@ -30,14 +30,14 @@ const BLANK = "　　　　"; // a 横批 that is not there yet; its place is ke
 export function hangPair(figure, { first, second, scroll }, { ground, ink, font }, hands = null) {
   const { side, place } = figure.contains(document.activeElement) ? document.activeElement.dataset : {};
   const { longest, columns, rows } = columnsOf(first, second);
-  setVariable(figure, "--rows", longest === 0 ? EMPTY : Math.max(4, rows));
-  setVariable(figure, "--columns", columns);
-  setVariable(figure, "--hand", FONTS[font]);
+  const { colours, edge, flecks, luck, wall: [wall, wood] } = GROUNDS[ground];
+  const style = { wall, wood, paper: colours[ink], edge: edge ?? "transparent", flecks: flecks ?? "transparent", ink: inkColour(ink) };
+  const grid = { rows: longest === 0 ? EMPTY : Math.max(4, rows), columns, hand: FONTS[font] };
+  for (const [name, value] of Object.entries({ ...style, ...grid })) setVariable(figure, `--${name}`, value);
   Object.assign(figure.dataset, { ground, ink });
   figure.dataset.width = columns === 1 ? "narrow" : columns === 2 ? "double" : "wide";
   figure.dataset.length = longest <= 7 ? "short" : "long";
   figure.setAttribute("aria-label", word("pairLabel"));
-  const { luck } = GROUNDS[ground];
   const leaves = [element("span", { class: "leaf" }), element("span", { class: "leaf" })];
   const door = element("div", { class: "door", "aria-hidden": "true" }, ...leaves);
   if (luck !== null) door.append(element("span", { class: "luck", lang: "zh-Hans" }, element("span", {}, luck)));
