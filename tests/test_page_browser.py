@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from chromium import needs_chromium
 from empathetic_zh_toys import chinese_predictor
-from page_browser import _reply_predictor, ask, idle, low_contrasts, opened, say, served, serving
+from page_browser import _reply_predictor, ask, idle, opened, say, served, serving
 from page_couplets import (
     KNOWN,
     PAIRS,
@@ -376,21 +376,3 @@ def test_a_talk_in_two_languages(browser: Any) -> None:
         page.wait_for_timeout(100)
         care.scroll_into_view_if_needed()
         assert page.evaluate("document.documentElement.scrollWidth") == 320
-
-
-def test_a_phone_and_both_schemes_show_all(browser: Any, address: str) -> None:
-    for scheme in ("light", "dark"):
-        size = {"width": 360, "height": 640}
-        with opened(browser, address, viewport=size, color_scheme=scheme, prepare=offer_all) as page:
-            for way in ("From a second line", "My own pair", "From a theme"):
-                choose(page, way)
-                assert page.evaluate("document.documentElement.scrollWidth") == 360, way
-            compose(page)
-            page.click("#couplet-like")
-            page.click("#couplet-edit")
-            page.locator("#couplet .print summary").click()
-            assert page.evaluate("document.documentElement.scrollWidth") == 360
-            assert low_contrasts(page) == []
-            heights = "all => all.map(one => one.getBoundingClientRect().height).filter(Boolean)"
-            # WCAG 2.2, 2.5.8
-            assert min(page.locator("button, select, summary, .way").evaluate_all(heights)) >= 24

@@ -111,17 +111,26 @@ def test_the_language_follows_the_browser_and_the_switch(browser: Any, address: 
         page.get_by_role("button", name="Answer it").wait_for()  # remembered
 
 
-def test_axe_finds_nothing_and_text_stands_out(browser: Any, address: str) -> None:
+def test_axe_finds_nothing_and_all_fits_a_phone(browser: Any, address: str) -> None:
     axe = pytest.importorskip("axe_playwright_python.sync_playwright").Axe()
+    heights = "all => all.map(one => one.getBoundingClientRect().height).filter(Boolean)"
 
     def check(page: Any) -> None:
         answer = axe.run(page).response
         assert len(answer["passes"]) > 15
         assert [(v["id"], [node["html"] for node in v["nodes"]]) for v in answer["violations"]] == []
         assert low_contrasts(page) == []
+        assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+        # WCAG 2.2, 2.5.8
+        assert min(page.locator("button, select, summary, .way").evaluate_all(heights)) >= 24
 
-    for scheme, locale in (("light", "zh-CN"), ("dark", "en-US")):
-        with opened(browser, address, color_scheme=scheme, locale=locale, prepare=offer_all) as page:
+    sizes = {"zh-CN": {"width": 1280, "height": 720}, "en-US": {"width": 360, "height": 640}}
+    for scheme, (locale, size) in zip(("light", "dark"), sizes.items(), strict=True):
+        settings = {"color_scheme": scheme, "locale": locale, "viewport": size}
+        with opened(browser, address, prepare=offer_all, **settings) as page:
+            for way in ("second", "own", "theme"):
+                page.locator(f"#couplet-ways [value={way}]").check(force=True)
+                assert page.evaluate("document.documentElement.scrollWidth <= innerWidth"), way
             check(page)
             compose(page) if locale == "en-US" else ask(page, "雨水水，月")
             page.locator("#couplet .print summary").click()
@@ -135,6 +144,7 @@ def test_axe_finds_nothing_and_text_stands_out(browser: Any, address: str) -> No
             page.select_option("#couplet-ground", "white")
             check(page)
             page.click("#tab-empathetic")
+            say(page, "I want to kill myself")
             say(page, "my dog died and Donaudampfschifffahrtsgesellschaftskapitänswitwenrentenbescheid came")
             page.locator(".felt summary").click()
             page.locator(".others summary").click()

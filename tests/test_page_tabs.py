@@ -40,7 +40,8 @@ def test_both_languages_have_all_words_and_no_other(folder: Path) -> None:
         chinese, english = (sorted(re.findall(r"\{\w+\}", text)) for text in pair)
         assert chinese == english, pair
     users = [folder, *TABS] if folder == PAGE else [folder]
-    used = "tab title description empty banned_words final_tone first_final_tone"  # the server and `form.js` name these
+    # Those that the server or `form.js` names.
+    used = "tab title description empty banned_words final_tone first_final_tone"
     used += "".join(text_of(user, ".html", ".js") for user in users)
     # A choice's word is made of its name and its value: `ground_gold`.
     unused = [key for key in words if not re.search(rf"\b({key}|{key.partition('_')[2] or key})\b", used)]

@@ -42,7 +42,7 @@ class Keeping {
       this.draw();
     });
     const { picture, hasPrint = true } = tab;
-    if (picture) this.add("picture", "makePicture", () => this.showPicture());
+    if (picture) this.add("picture", "makePicture", () => showPicture(this));
     if (this.list) this.add("like", "keep", () => this.toggle(this.shown()));
     this.add("copy", "copy", (made) => copyFrom(made, this.text(this.shown()), this.sentences));
     this.add("link", "copyLink", (made) => copyFrom(made, linkTo(task, this.shown()), this.sentences));
@@ -52,11 +52,6 @@ class Keeping {
   add(id, label, act) {
     const made = button("", { id: `${this.task}-${id}`, "data-text": label }, () => act(made));
     this.part("keeping").append(made);
-  }
-
-  showPicture() {
-    const shown = this.shown();
-    showPicture({ draw: this.picture, link: linkTo(this.task, shown), file: `${this.name(shown)}.png`, text: this.text(shown) });
   }
 
   placeOf(values) {
@@ -80,10 +75,6 @@ class Keeping {
     (left[Math.min(place, left.length - 1)] ?? byId(`tab-${this.task}`)).focus();
   }
 
-  save() {
-    saveText(this.kept.map(this.text).join("\n\n"), word("kept"));
-  }
-
   draw() {
     if (this.list === null) return;
     const shown = this.shown();
@@ -95,7 +86,9 @@ class Keeping {
       const remove = button("×", { class: "remove", "aria-label": label, title: label }, () => this.drop(one));
       return element("li", {}, again, remove);
     });
-    const save = button(word("saveText"), { class: "save-text" }, () => this.save());
+    const save = button(word("saveText"), { class: "save-text" }, () => {
+      saveText(this.kept.map(this.text).join("\n\n"), word("kept"));
+    });
     this.list.replaceChildren(element("h2", {}, word("kept")), element("ol", { class: "kept-list cards" }, ...rows), save);
     this.list.hidden = this.kept.length === 0;
   }
@@ -140,14 +133,12 @@ function saveFile(blob, name) {
 export function printSheets(sheets, { width, height }) {
   size.replaceSync(`@page { size: ${Number(width)}mm ${Number(height)}mm; margin: 0; }`);
   byId("sheets").replaceChildren(...sheets);
-  document.body.dataset.printed = "sheets";
   window.print();
 }
 
 function clear() {
   size.replaceSync("");
   byId("sheets").replaceChildren();
-  delete document.body.dataset.printed;
 }
 
 const pictured = partsOf("picture");
@@ -165,8 +156,9 @@ export function startPictures() {
   pictured("close").addEventListener("click", () => byId("picture").close());
 }
 
-function showPicture(picture) {
-  current = picture;
+function showPicture({ task, shown, name, text, picture }) {
+  const values = shown();
+  current = { draw: picture, link: linkTo(task, values), file: `${name(values)}.png`, text: text(values) };
   pictured("image").removeAttribute("src");
   pictured("share").hidden = true;
   byId("picture").showModal();

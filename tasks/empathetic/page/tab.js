@@ -303,7 +303,7 @@ function emotionChoice(spoken, given, choose) {
 function row([label, name], probability, isChosen, choose) {
   const percent = `${Math.round(probability * 100)}%`;
   const bar = setVariable(element("span", { class: "bar", "aria-hidden": "true" }), "--share", probability);
-  const parts = [element("span", { class: "emotion-name" }, name), bar, element("span", { class: "percent" }, percent)];
+  const parts = [element("span", { class: "emotion-name" }, name), bar, percent];
   const state = { disabled: choose === null, "aria-pressed": String(isChosen), title: word("chooseEmotion", { emotion: name }) };
   const named = isChosen ? "emotion quiet chosen" : "emotion quiet";
   const made = button("", { class: named, "data-focus": `emotion-${label}`, ...state }, () => choose(label));
