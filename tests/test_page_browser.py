@@ -50,19 +50,16 @@ new PerformanceObserver((list) => list.getEntries().forEach((one) => (window.shi
   .observe({ type: "layout-shift", buffered: true });"""
 
 
-def candidates(page: Any) -> list[str]:
-    texts: list[str] = page.locator(".candidate-text").all_text_contents()
-    return texts
+def candidates(page: Any) -> Any:
+    return page.locator(".candidate-text").all_text_contents()
 
 
-def ground(page: Any) -> str:
-    name: str = page.locator("#couplet-pair").get_attribute("data-ground")
-    return name
+def ground(page: Any) -> Any:
+    return page.locator("#couplet-pair").get_attribute("data-ground")
 
 
-def clipboard(page: Any) -> str:
-    text: str = page.evaluate("navigator.clipboard.readText()")
-    return text
+def clipboard(page: Any) -> Any:
+    return page.evaluate("navigator.clipboard.readText()")
 
 
 def open_anew(page: Any, link: str) -> None:

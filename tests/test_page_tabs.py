@@ -128,7 +128,12 @@ def echo(folder: Path) -> EchoEndpoint:
 @needs_chromium
 def test_it_answers_in_both_languages(browser: Any, tmp_path: Path) -> None:
     endpoint = echo(tmp_path)
-    with serving(endpoint, load=lambda: [CARD]) as address, opened(browser, address) as page:
+    with serving(endpoint, load=lambda: [CARD]) as address, opened(browser, address, locale="zh-TW") as page:
+        assert page.title() == "回声 · 笔谈"
+        page.get_by_role("button", name="English").click()
+        page.reload()
+        page.locator("#models:not([hidden])").wait_for()
+        assert page.locator("html").get_attribute("lang") == "en"  # remembered
         assert page.get_by_role("tab").all_text_contents() == ["Echo"]
         assert page.title() == "Echo · Paddle Dialog"
         assert page.locator("#models li").text_content() == "Echo: cave, 7 parameters"
