@@ -228,6 +228,12 @@ def test_characters_are_written_over_and_sheets_printed(page: Any) -> None:
     assert hung(page)[1] == "明山秀水画青山"
     page.click("#couplet-restore")
     assert hung(page) == PAIRS[0]
+    page.emulate_media(media="print")
+    assert (
+        page.locator("#couplet-pair .character:visible").count() == 14
+        and page.locator("#couplet-form").is_hidden()
+    )
+    page.emulate_media(media="screen")
     page.click("#couplet-edit")
     page.locator("#couplet .print summary").click()
     papers = {

@@ -132,12 +132,14 @@ def test_axe_finds_nothing_and_all_fits_a_phone(browser: Any, address: str) -> N
             page.select_option("#couplet-ground", "white")
             check(page)
             page.click("#tab-empathetic")
-            say(page, "I want to kill myself")
             say(page, "my dog died and Donaudampfschifffahrtsgesellschaftskapitänswitwenrentenbescheid came")
             page.locator(".felt summary").click()
             page.locator(".others summary").click()
             page.click("#empathetic-send")
             page.locator("#models summary").click()
+            check(page)
+            say(page, "I want to kill myself")
+            page.locator(".care a").first.wait_for()
             check(page)
 
 
