@@ -153,7 +153,11 @@ def test_the_keyboard_is_enough(page: Any) -> None:
     page.keyboard.press("ArrowDown")
     page.keyboard.press("Space")
     assert page.locator("#couplet-pair [aria-pressed=true]").get_attribute("data-place") == "1"
+    page.emulate_media(forced_colors="active")
     page.focus("#tab-couplet")
+    outline = "at => getComputedStyle(at).outlineStyle"
+    assert page.locator("#couplet-pair [aria-pressed=true]").evaluate(outline) == "solid"  # seen there too
+    page.emulate_media(forced_colors="none")
     for key, shown in (("ArrowRight", "empathetic"), ("Home", "couplet"), ("End", "empathetic")):
         page.keyboard.press(key)
         assert page.locator(f"#{shown}").is_visible() and f"#{shown}" in page.url
