@@ -15,7 +15,7 @@ FLAGS = (
     "--no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking "
     "--disable-component-update --disable-sync"
 )
-PATIENCE = 40_000  # ms; an answer is there in a moment on an idle machine
+PATIENCE = 120_000  # ms; an answer is there in a moment on an idle machine
 
 needs_chromium = pytest.mark.skipif(
     CHROMIUM is None or find_spec("playwright") is None,

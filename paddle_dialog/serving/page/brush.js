@@ -13,7 +13,7 @@ export const INK = "#16100c";
 export const CINNABAR = "#b3241d";
 export const XUAN = ["#faf5e8", "#efe6d1"];
 const MARKS = /[\p{P}\p{S}\s]/u;
-const HAN = /\p{Script=Han}/u;
+export const HAN = /\p{Script=Han}/u;
 
 /** The characters of a text without its marks, which are not written on paper. */
 export const unmarked = (text) => [...text].filter((character) => !MARKS.test(character));
@@ -59,7 +59,7 @@ export function writeDown(context, text, x, y, size) {
 }
 
 /** A box of paper, its light from the upper left, with a shadow on what is below it. */
-export function layPaper(context, { x, y, width, height }, [light, dark]) {
+export function layPaper(context, { x, y, width, height }, [light, dark] = XUAN) {
   const shade = context.createLinearGradient(x, y, x + width, y + height);
   shade.addColorStop(0, light);
   shade.addColorStop(1, dark);
@@ -139,7 +139,7 @@ export async function drawPicture(text, name, drawScene) {
   await Promise.race([Promise.all(fonts), late]);
   const canvas = element("canvas", SIZE);
   const context = canvas.getContext("2d");
-  layPaper(context, { x: 0, y: 0, ...SIZE }, XUAN);
+  layPaper(context, { x: 0, y: 0, ...SIZE });
   await drawScene(context);
   const [right, y] = [SCENE.x + SCENE.width, SIZE.height - 66];
   stamp(context, sealOf(name), right - 76, y - 38, 76);

@@ -1,5 +1,6 @@
 // One couplet of those to choose from: its form, the rules kept and broken, the score, whether it is known.
 
+import { HAN } from "../../page/brush.js";
 import { pinyin } from "../../page/characters.js";
 import { button, drawing, element, setVariable } from "../../page/elements.js";
 import { language } from "../../page/language.js";
@@ -8,7 +9,6 @@ import { word } from "./words.js";
 const CELL = 36;
 const HEIGHT = { arc: 20, character: 26, mark: 16, pinyin: 13 }; // of a row, in pixels
 const MARKS = { ping: "○", ze: "●", unknown: "◐", punctuation: "" };
-const HANZI = /\p{Script=Han}/u;
 // Rules that the form says nothing of.
 const OTHER_RULES = ["alternating_tones", "clause_ends", "opposed_tones"];
 
@@ -129,7 +129,7 @@ function repeats(characters) {
   const last = new Map();
   const pairs = [];
   characters.forEach((character, place) => {
-    if (!HANZI.test(character)) return;
+    if (!HAN.test(character)) return;
     if (last.has(character)) pairs.push([last.get(character), place]);
     last.set(character, place);
   });

@@ -121,9 +121,11 @@ export function drawLooks() {
   const couplet = hanging();
   if (couplet === undefined) return;
   const { ground, ink } = lookOf(couplet);
-  const fill = (name, values, wanted) => fillChoices(part(name), values.map((value) => [value, word(`${name}_${value}`)]), wanted);
-  for (const [name, value] of Object.entries({ ...look, ground, ink })) fill(name, CHOICES[name], value);
-  fill("paper", Object.keys(PAPERS));
+  const named = (name, values) => values.map((value) => [value, word(`${name}_${value}`)]);
+  for (const [name, value] of Object.entries({ ...look, ground, ink })) {
+    fillChoices(part(name), named(name, CHOICES[name]), value);
+  }
+  fillChoices(part("paper"), named("paper", Object.keys(PAPERS)));
   const isRed = GROUNDS[ground].colours.gold !== undefined;
   part("ink").hidden = part("red-choice").hidden = !isRed;
 }

@@ -1,12 +1,11 @@
 // The couplet as it hangs beside a door: 上联 on the right, 下联 on the left, the 横批 above; marks are not written.
 
 import { button, element, setVariable } from "../../page/elements.js";
-import { FONTS, unmarked } from "../../page/brush.js";
+import { FONTS, HAN, unmarked } from "../../page/brush.js";
 import { word } from "./words.js";
 import { columnsOf, GROUNDS, inkColour } from "./writing.js";
 
 const EMPTY = 7; // rows of paper without a line
-const HANZI = /\p{Script=Han}/u;
 const LABELS = { first: "firstLine", second: "secondLine" };
 const BLANK = "　　　　"; // a 横批 that is not there yet; its place is kept, so that nothing moves
 
@@ -31,7 +30,8 @@ export function hangPair(figure, { first, second, scroll }, { ground, ink, font 
   const { side, place } = figure.contains(document.activeElement) ? document.activeElement.dataset : {};
   const { longest, columns, rows } = columnsOf(first, second);
   const { colours, edge, flecks, luck, wall: [wall, wood] } = GROUNDS[ground];
-  const style = { wall, wood, paper: colours[ink], edge: edge ?? "transparent", flecks: flecks ?? "transparent", ink: inkColour(ink) };
+  const marks = { edge: edge ?? "transparent", flecks: flecks ?? "transparent" };
+  const style = { wall, wood, paper: colours[ink], ink: inkColour(ink), ...marks };
   const grid = { rows: longest === 0 ? EMPTY : Math.max(4, rows), columns, hand: FONTS[font] };
   for (const [name, value] of Object.entries({ ...style, ...grid })) setVariable(figure, `--${name}`, value);
   Object.assign(figure.dataset, { ground, ink });
@@ -60,7 +60,7 @@ function paper(side, line, hands) {
   const characters = [...line].map((character, place) => {
     if (unmarked(character).length === 0) return "";
     if (hands?.isEditing) return writableCharacter(character, side, place, hands);
-    if (hands?.lockable === side && HANZI.test(character)) return lockableCharacter(character, side, place, hands);
+    if (hands?.lockable === side && HAN.test(character)) return lockableCharacter(character, side, place, hands);
     return element("span", { class: "character" }, character);
   });
   const name = element("span", { class: "unseen" }, `${word(LABELS[side])}${word("colon")}`);

@@ -1,7 +1,7 @@
 // The poem tab: asks for a poem and hangs it as a scroll, written downwards from the right, on the page and in a picture.
 
 import { ask } from "../../page/api.js";
-import { drawPicture, FONTS, handFor, layPaper, mount, onFonts, SCENE, stamp, unmarked, writeDown, XUAN } from "../../page/brush.js";
+import { drawPicture, FONTS, handFor, layPaper, mount, onFonts, SCENE, stamp, unmarked, writeDown } from "../../page/brush.js";
 import { scriptOf } from "../../page/characters.js";
 import { button, element, fillChoices, partsOf, setVariable } from "../../page/elements.js";
 import { askFor, isBusy, Sentence } from "../../page/feedback.js";
@@ -159,7 +159,7 @@ function pictureOf({ t: title, p: text }, signature) {
     context.fillStyle = "#dcd9ca";
     context.fillRect(SCENE.x, SCENE.y, SCENE.width, SCENE.height);
     mount(context, PAPER);
-    layPaper(context, PAPER, XUAN);
+    layPaper(context, PAPER);
     const longest = Math.max(...lines.map((line) => line.length), title.length * TITLE);
     const columns = lines.length + 2; // with the title and the seal
     const size = Math.min((PAPER.height * ROOM) / longest / 1.16, (PAPER.width * ROOM) / columns / 1.22, 92);
