@@ -80,12 +80,11 @@ def choose(page: Any, way: str) -> None:
     page.get_by_label(way, exact=True).check(force=True)
 
 
-def request_of(page: Any, path: str, act: Any) -> dict[str, Any]:
+def request_of(page: Any, path: str, act: Any) -> Any:
     with page.expect_request(f"**/v1/{path}") as request:
         act()
     idle(page, "#couplet-ask")
-    body: dict[str, Any] = request.value.post_data_json
-    return body
+    return request.value.post_data_json
 
 
 def compose(page: Any) -> None:
@@ -94,17 +93,11 @@ def compose(page: Any) -> None:
 
 
 def hung(page: Any) -> tuple[str, str]:
-    first, second = (
-        "".join(
-            page.locator(f"#couplet-pair .{side} .character").evaluate_all(
-                "all => all.map(one => one.value || one.textContent)"
-            )
-        )
-        for side in ("first", "second")
-    )
+    read = "all => all.map(one => one.value || one.textContent).join('')"
+    pair = page.locator("#couplet-pair")
+    first, second = (pair.locator(f".{side} .character").evaluate_all(read) for side in ("first", "second"))
     return first, second
 
 
-def scroll(page: Any) -> list[str]:
-    texts: list[str] = page.locator("#couplet-pair .scroll:not(.blank)").all_text_contents()
-    return texts
+def scroll(page: Any) -> Any:
+    return page.locator("#couplet-pair .scroll:not(.blank)").all_text_contents()

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from chromium import needs_chromium
-from page_browser import ask, idle, low_contrasts, opened, say, served
+from page_browser import ask, faint, idle, opened, say, served
 from page_couplets import compose, offer_all
 
 pytestmark = needs_chromium
@@ -99,29 +99,26 @@ def test_text_is_never_markup_and_a_key_or_a_start_is_waited_for(browser: Any) -
         assert page.locator("img:not(#picture-image), #hit").count() == 0
 
 
-def test_the_language_follows_the_browser_and_the_switch(browser: Any, address: str) -> None:
-    with opened(browser, address, locale="zh-TW") as page:
-        assert page.locator("#couplet-ask").text_content() == "对下联" and page.title() == "对联 · 笔谈"
-        page.click("#couplet-ask")
-        assert page.locator("#couplet-error").text_content() == "请先写一句上联。"
-        page.get_by_role("button", name="English").click()
-        assert page.locator("#couplet-error").text_content() == "Write a first line, please."
-        assert page.locator("html").get_attribute("lang") == "en"
-        page.reload()
-        page.get_by_role("button", name="Answer it").wait_for()  # remembered
-
-
-def test_axe_finds_nothing_and_text_stands_out(browser: Any, address: str) -> None:
+def test_axe_finds_nothing_and_all_fits_a_phone(browser: Any, address: str) -> None:
     axe = pytest.importorskip("axe_playwright_python.sync_playwright").Axe()
+    heights = "all => all.map(one => one.getBoundingClientRect().height).filter(Boolean)"
 
     def check(page: Any) -> None:
         answer = axe.run(page).response
         assert len(answer["passes"]) > 15
         assert [(v["id"], [node["html"] for node in v["nodes"]]) for v in answer["violations"]] == []
-        assert low_contrasts(page) == []
+        assert faint(page) == []
+        assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+        # WCAG 2.2, 2.5.8
+        assert min(page.locator("button, select, summary, .way").evaluate_all(heights)) >= 24
 
-    for scheme, locale in (("light", "zh-CN"), ("dark", "en-US")):
-        with opened(browser, address, color_scheme=scheme, locale=locale, prepare=offer_all) as page:
+    sizes = {"zh-CN": {"width": 1280, "height": 720}, "en-US": {"width": 360, "height": 640}}
+    for scheme, (locale, size) in zip(("light", "dark"), sizes.items(), strict=True):
+        settings = {"color_scheme": scheme, "locale": locale, "viewport": size}
+        with opened(browser, address, prepare=offer_all, **settings) as page:
+            for way in ("second", "own", "theme"):
+                page.locator(f"#couplet-ways [value={way}]").check(force=True)
+                assert page.evaluate("document.documentElement.scrollWidth <= innerWidth"), way
             check(page)
             compose(page) if locale == "en-US" else ask(page, "雨水水，月")
             page.locator("#couplet .print summary").click()
@@ -141,6 +138,9 @@ def test_axe_finds_nothing_and_text_stands_out(browser: Any, address: str) -> No
             page.click("#empathetic-send")
             page.locator("#models summary").click()
             check(page)
+            say(page, "I want to kill myself")
+            page.locator(".care a").first.wait_for()
+            check(page)
 
 
 def test_the_keyboard_is_enough(page: Any) -> None:
@@ -153,7 +153,11 @@ def test_the_keyboard_is_enough(page: Any) -> None:
     page.keyboard.press("ArrowDown")
     page.keyboard.press("Space")
     assert page.locator("#couplet-pair [aria-pressed=true]").get_attribute("data-place") == "1"
+    page.emulate_media(forced_colors="active")
     page.focus("#tab-couplet")
+    outline = "at => getComputedStyle(at).outlineStyle"
+    assert page.locator("#couplet-pair [aria-pressed=true]").evaluate(outline) == "solid"  # seen there too
+    page.emulate_media(forced_colors="none")
     for key, shown in (("ArrowRight", "empathetic"), ("Home", "couplet"), ("End", "empathetic")):
         page.keyboard.press(key)
         assert page.locator(f"#{shown}").is_visible() and f"#{shown}" in page.url

@@ -40,9 +40,9 @@ def test_both_languages_have_all_words_and_no_other(folder: Path) -> None:
         chinese, english = (sorted(re.findall(r"\{\w+\}", text)) for text in pair)
         assert chinese == english, pair
     users = [folder, *TABS] if folder == PAGE else [folder]
-    used = "tab title description banned_words first_final_tone" + "".join(
-        text_of(user, ".html", ".js") for user in users
-    )  # the server names these
+    # Those that the server or `form.js` names.
+    used = "tab title description empty banned_words final_tone first_final_tone"
+    used += "".join(text_of(user, ".html", ".js") for user in users)
     # A choice's word is made of its name and its value: `ground_gold`.
     unused = [key for key in words if not re.search(rf"\b({key}|{key.partition('_')[2] or key})\b", used)]
     assert [key for key in unused if not key.startswith("refused_")] == []
@@ -128,7 +128,12 @@ def echo(folder: Path) -> EchoEndpoint:
 @needs_chromium
 def test_it_answers_in_both_languages(browser: Any, tmp_path: Path) -> None:
     endpoint = echo(tmp_path)
-    with serving(endpoint, load=lambda: [CARD]) as address, opened(browser, address) as page:
+    with serving(endpoint, load=lambda: [CARD]) as address, opened(browser, address, locale="zh-TW") as page:
+        assert page.title() == "回声 · 笔谈"
+        page.get_by_role("button", name="English").click()
+        page.reload()
+        page.locator("#models:not([hidden])").wait_for()
+        assert page.locator("html").get_attribute("lang") == "en"  # remembered
         assert page.get_by_role("tab").all_text_contents() == ["Echo"]
         assert page.title() == "Echo · Paddle Dialog"
         assert page.locator("#models li").text_content() == "Echo: cave, 7 parameters"

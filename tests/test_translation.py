@@ -248,6 +248,9 @@ def test_the_tab_shows_translation_and_attention():
         assert page.locator("#translation-text").text_content() == texts[0]
         assert page.locator("#translation-others li").all_text_contents() == texts[1:]
         assert page.locator("#translation-read .glyph").all_text_contents() == list(TEXT)
+        page.emulate_media(forced_colors="active")
+        glyph = page.locator("#translation-read .glyph").first
+        assert glyph.evaluate("at => getComputedStyle(at).forcedColorAdjust") == "none"  # shades are seen
         page.locator("#translation-text .glyph").last.focus()
         page.keyboard.press("Home")
         row = answered.value.json()["attention"]["weights"][0]

@@ -1,9 +1,11 @@
 // Requests to the server, with every failure as one kind of error.
 
+import { recall, remember } from "./memory.js";
+
 const PATIENCE = 60_000; // ms
 const LINES = "application/x-ndjson"; // a record a line, each when it is there
 const KEY = "paddle_dialog.key";
-let key = storedKey();
+let key = recall("sessionStorage", KEY);
 
 /** A request without a result; the word `name`, filled from `values`, is the message. */
 export class ApiError extends Error {
@@ -17,11 +19,7 @@ export class ApiError extends Error {
 /** Send this key with every request from now on, until the tab is closed. */
 export function useKey(text) {
   key = text;
-  try {
-    sessionStorage.setItem(KEY, text);
-  } catch {
-    // Storage is forbidden here; the key lasts until the page is closed.
-  }
+  remember("sessionStorage", KEY, text);
 }
 
 /**
@@ -33,18 +31,14 @@ export function useKey(text) {
  * ends the request, with `isCut`
  * @throws {ApiError}
  */
-export async function ask(path, body, stop, take) {
+export async function ask(path, body, stop = new AbortController().signal, take) {
   const headers = { Accept: take === undefined ? "application/json" : `${LINES}, application/json` };
   if (key) headers.Authorization = `Bearer ${key}`;
-  const options = { headers, cache: "no-store" };
+  const options = { headers, cache: "no-store", signal: AbortSignal.any([stop, AbortSignal.timeout(PATIENCE)]) };
   if (body !== undefined) {
     headers["Content-Type"] = "application/json";
     Object.assign(options, { method: "POST", body: JSON.stringify(body) });
   }
-  const ending = new AbortController();
-  const timer = setTimeout(() => ending.abort(), PATIENCE);
-  stop?.addEventListener("abort", () => ending.abort());
-  options.signal = ending.signal;
   let response, answer, part;
   try {
     response = await fetch(path, options);
@@ -52,10 +46,8 @@ export async function ask(path, body, stop, take) {
     answer = await (isInLines ? readLines(response.body, (one) => take((part = one))) : response.json());
   } catch {
     if (part !== undefined) return { ...part, isCut: true };
-    if (options.signal.aborted) throw new ApiError(stop?.aborted ? "stopped" : "late");
+    if (options.signal.aborted) throw new ApiError(stop.aborted ? "stopped" : "late");
     throw response === undefined ? new ApiError("away") : failure(response, undefined);
-  } finally {
-    clearTimeout(timer);
   }
   if (!response.ok) throw failure(response, answer);
   if (answer === null || typeof answer !== "object") throw new ApiError("unreadable");
@@ -91,12 +83,4 @@ function failure(response, answer) {
   if (typeof answer?.code === "string") return new ApiError(`refused_${answer.code}`, answer.values);
   const detail = typeof answer?.error === "string" ? answer.error : `HTTP ${status}`;
   return new ApiError(status < 500 ? "refused" : "fault", { detail });
-}
-
-function storedKey() {
-  try {
-    return sessionStorage.getItem(KEY) ?? "";
-  } catch {
-    return "";
-  }
 }

@@ -13,7 +13,7 @@ export const INK = "#16100c";
 export const CINNABAR = "#b3241d";
 export const XUAN = ["#faf5e8", "#efe6d1"];
 const MARKS = /[\p{P}\p{S}\s]/u;
-const HAN = /\p{Script=Han}/u;
+export const HAN = /\p{Script=Han}/u;
 
 /** The characters of a text without its marks, which are not written on paper. */
 export const unmarked = (text) => [...text].filter((character) => !MARKS.test(character));
@@ -42,16 +42,6 @@ export function onFonts(redraw) {
   byId("fonts").addEventListener("load", () => redraw());
 }
 
-/** A canvas, or null where the browser cannot draw; the characters' slices of the fonts are there when it is. */
-export async function canvasFor(width, height, text) {
-  const late = new Promise((done) => setTimeout(done, 8000)); // then it is drawn with what there is
-  const fonts = Object.values(FAMILIES).map((family) => document.fonts.load(`20px "${family}"`, text));
-  await Promise.race([Promise.all(fonts), late]);
-  const canvas = element("canvas");
-  [canvas.width, canvas.height] = [width, height];
-  return canvas.getContext("2d");
-}
-
 /** Write one character around its middle. */
 export function write(context, character, x, y, size, font, colour) {
   context.font = `${font === "song" ? 600 : 400} ${size}px ${FONTS[font]}`;
@@ -62,15 +52,14 @@ export function write(context, character, x, y, size, font, colour) {
   context.fillText(character, x, y + (up - down) / 2);
 }
 
-/** Write the characters of a line down from y; returns where they end. */
-export function writeDown(context, text, x, y, size, font, colour, pitch = 1.16) {
-  font = handFor(text, font);
-  [...text].forEach((character, at) => write(context, character, x, y + (at + 0.5) * size * pitch, size, font, colour));
-  return y + [...text].length * size * pitch;
+/** Write the characters of a line down from y. */
+export function writeDown(context, text, x, y, size) {
+  const font = handFor(text, "kai");
+  [...text].forEach((character, at) => write(context, character, x, y + (at + 0.5) * size * 1.16, size, font, INK));
 }
 
 /** A box of paper, its light from the upper left, with a shadow on what is below it. */
-export function layPaper(context, { x, y, width, height }, [light, dark]) {
+export function layPaper(context, { x, y, width, height }, [light, dark] = XUAN) {
   const shade = context.createLinearGradient(x, y, x + width, y + height);
   shade.addColorStop(0, light);
   shade.addColorStop(1, dark);
@@ -123,21 +112,41 @@ export function stamp(context, text, x, y, size) {
 }
 
 /** The seal's characters: those of who signs, else the page's. */
-export const sealOf = (name) => (unmarked(name).filter((one) => HAN.test(one)).slice(0, 4).join("") || "笔谈");
+const sealOf = (name) => (unmarked(name).filter((one) => HAN.test(one)).slice(0, 4).join("") || "笔谈");
 
 /** The day as it is written under a picture, e.g. 丙午年十月; empty where the browser does not know it. */
-export function today() {
+function today() {
   const parts = new Intl.DateTimeFormat("zh-u-ca-chinese", { year: "numeric", month: "long" }).formatToParts(new Date());
   const said = (kind) => parts.find(({ type }) => type === kind)?.value ?? "";
   return said("yearName") === "" ? "" : `${said("yearName")}年${said("month")}`;
 }
 
-/** The caption in the lower right corner: the day, who signs, a seal. */
-export function caption(context, name, right, y, colour = "#5a4a3c") {
+const SIZE = { width: 1080, height: 1440 }; // of a picture, in pixels
+/** Where its scene is, within a mat of paper. */
+export const SCENE = { x: 44, y: 44, width: 992, height: 1264 };
+
+/**
+ * Draw a picture, with the day, who signs it and a seal in the lower right corner.
+ * @param {string} text its characters, whose slices of the fonts are waited for
+ * @param {string} name who signs it; may be empty
+ * @param {(context: CanvasRenderingContext2D) => ?Promise<void>} drawScene
+ * @returns {Promise<HTMLCanvasElement>}
+ */
+export async function drawPicture(text, name, drawScene) {
+  const late = new Promise((done) => setTimeout(done, 8000)); // then it is drawn with what there is
+  const written = text + name + today() + sealOf(name);
+  const fonts = Object.values(FAMILIES).map((family) => document.fonts.load(`20px "${family}"`, written));
+  await Promise.race([Promise.all(fonts), late]);
+  const canvas = element("canvas", SIZE);
+  const context = canvas.getContext("2d");
+  layPaper(context, { x: 0, y: 0, ...SIZE });
+  await drawScene(context);
+  const [right, y] = [SCENE.x + SCENE.width, SIZE.height - 66];
   stamp(context, sealOf(name), right - 76, y - 38, 76);
   context.font = `400 40px ${FONTS[handFor(name, "kai")]}`;
-  context.fillStyle = colour;
+  context.fillStyle = "#5a4a3c";
   context.textAlign = "right";
   context.textBaseline = "middle";
   context.fillText([today(), name].filter(Boolean).join("　"), right - 100, y);
+  return canvas;
 }

@@ -30,6 +30,12 @@ export function button(label, attributes, act) {
   return made;
 }
 
+/** Fill a list of choices, each `[value, label]`, and choose what is wanted, else the first. */
+export function fillChoices(list, options, wanted = list.value) {
+  list.replaceChildren(...options.map(([value, label]) => element("option", { value }, label)));
+  list.value = (options.find(([value]) => value === wanted) ?? options[0])[0];
+}
+
 /** Lay a length, an angle or a share into a style rule; the content security policy allows no style attribute. */
 export function setVariable(target, name, value) {
   target.style.setProperty(name, String(value));

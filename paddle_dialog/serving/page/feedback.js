@@ -35,29 +35,12 @@ export class Sentence {
   }
 }
 
-/** Mark buttons as busy while work is done; they keep the focus, and clicks on them do nothing. */
-async function whileBusy(buttons, work) {
-  for (const button of buttons) {
-    button.setAttribute("aria-disabled", "true");
-    button.setAttribute("aria-busy", "true");
-  }
-  try {
-    return await work();
-  } finally {
-    for (const button of buttons) {
-      button.removeAttribute("aria-disabled");
-      button.removeAttribute("aria-busy");
-    }
-  }
-}
-
 const LONG = 2000; // ms, after which somebody may want to stop
 
-/** Do work that can be stopped: where it takes long, its seconds are counted below a button, and another one ends it. */
-async function whileRunning(doing, asked, work) {
-  const ending = new AbortController();
+/** Count the seconds of long work below its button, beside one that stops it; returns what ends the counting. */
+function countSeconds(doing, asked, abort) {
   const seconds = element("span");
-  const stop = button(word("stop"), {}, () => ending.abort());
+  const stop = button(word("stop"), {}, abort);
   const bar = element("p", { class: "running" }, seconds, stop);
   const started = Date.now();
   const timer = setInterval(() => {
@@ -65,21 +48,20 @@ async function whileRunning(doing, asked, work) {
     seconds.textContent = `${doing()} ${word("seconds", { seconds: Math.floor((Date.now() - started) / 1000) })}`;
     if (!bar.isConnected) asked.closest(".ask-row, .actions").after(bar);
   }, 500);
-  try {
-    return await work(ending.signal);
-  } finally {
+  return () => {
     clearInterval(timer);
     const hadFocus = document.activeElement === stop;
     bar.remove();
     if (hadFocus) asked.focus();
-  }
+  };
 }
 
 /** Whether a button is busy. */
-export const isBusy = (button) => button.getAttribute("aria-busy") === "true";
+export const isBusy = (button) => button.ariaBusy === "true";
 
 /**
- * Ask the server for the user: buttons are busy meanwhile, the status says what is happening, long work can be stopped, and a failure is shown.
+ * Ask the server for the user: buttons are busy meanwhile, which keep the focus, the status says what is happening, long
+ * work can be stopped, and a failure is shown.
  * @param {{buttons: HTMLElement[], error: Sentence, status: Sentence, doing: string}} place `doing` is a word
  * @param {(stop: AbortSignal) => Promise<object>} request
  * @param {(answer: object) => void} show draws the answer and sets the status; it throws if it cannot
@@ -87,18 +69,18 @@ export const isBusy = (button) => button.getAttribute("aria-busy") === "true";
 export async function askFor({ buttons, error, status, doing }, request, show) {
   error.tell(null);
   status.tell(doing);
+  const ending = new AbortController();
+  const stopCounting = countSeconds(() => status.words(doing), buttons[0], () => ending.abort());
+  const mark = (state) => buttons.forEach((one) => Object.assign(one, { ariaBusy: state, ariaDisabled: state }));
+  mark("true");
+  const finish = () => {
+    mark(null);
+    stopCounting();
+  };
   try {
-    show(await whileRunning(() => status.words(doing), buttons[0], (stop) => whileBusy(buttons, () => request(stop))));
+    show(await request(ending.signal).finally(finish));
   } catch (failure) {
     status.tell(null);
     if (failure.word !== "stopped") error.tellError(failure);
   }
-}
-
-/** Show another text on a button for a moment, then its own; both are functions, as the language may change. */
-export function confirm(button, done, own) {
-  button.textContent = done();
-  setTimeout(() => {
-    button.textContent = own();
-  }, 2000);
 }

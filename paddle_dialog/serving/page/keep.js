@@ -1,8 +1,9 @@
 // What can be done with a result, the same in every tab: keep it in this browser, copy it, have it as a picture, print it.
 
 import { byId, button, element, partsOf } from "./elements.js";
-import { confirm } from "./feedback.js";
+import { Sentence } from "./feedback.js";
 import { onLanguage, word } from "./language.js";
+import { recall, remember } from "./memory.js";
 import { linkTo } from "./tabs.js";
 
 const MOST = 300; // that are kept of a tab
@@ -19,7 +20,7 @@ window.addEventListener("afterprint", clear);
  * @param {(values: object) => string} tab.text its lines
  * @param {(values: object) => string} [tab.name] tells it from others; without one nothing is kept
  * @param {(values: object) => void} [tab.show] shows what was kept
- * @param {(signature: string) => Promise<?CanvasRenderingContext2D>} [tab.picture] draws what is shown, signed
+ * @param {(signature: string) => Promise<HTMLCanvasElement>} [tab.picture] draws what is shown, signed
  * @param {boolean} [tab.hasPrint] whether there is a button that prints the page
  * @returns {() => void} to be called when another result is shown
  */
@@ -34,17 +35,17 @@ class Keeping {
   constructor(task, tab) {
     Object.assign(this, tab, { task, part: partsOf(task), key: `paddle_dialog.${task}.liked` });
     this.list = this.part("kept");
-    this.read();
+    this.kept = recall("localStorage", this.key) ?? [];
     window.addEventListener("storage", ({ key }) => {
-      if (key !== this.key && key !== null) return; // null: all was cleared
-      this.read();
+      if (key !== this.key) return;
+      this.kept = recall("localStorage", this.key) ?? [];
       this.draw();
     });
     const { picture, hasPrint = true } = tab;
-    if (picture) this.add("picture", "makePicture", () => this.showPicture());
+    if (picture) this.add("picture", "makePicture", () => showPicture(this));
     if (this.list) this.add("like", "keep", () => this.toggle(this.shown()));
-    this.add("copy", "copy", (made) => this.copy(made, this.text(this.shown())));
-    this.add("link", "copyLink", (made) => this.copy(made, linkTo(task, this.shown())));
+    this.add("copy", "copy", (made) => copyFrom(made, this.text(this.shown()), this.sentences));
+    this.add("link", "copyLink", (made) => copyFrom(made, linkTo(task, this.shown()), this.sentences));
     if (hasPrint) this.add("print", "print", () => window.print());
   }
 
@@ -53,43 +54,17 @@ class Keeping {
     this.part("keeping").append(made);
   }
 
-  copy(from, text) {
-    copyFrom(from, text, this.sentences.error, this.sentences.status);
-  }
-
-  showPicture() {
-    const shown = this.shown();
-    showPicture({ draw: this.picture, link: linkTo(this.task, shown), file: `${this.name(shown)}.png`, text: this.text(shown) });
-  }
-
-  /** Read what the browser has kept, without entries that are none. */
-  read() {
-    const isText = (text) => typeof text === "string";
-    const isKept = (one) => one && Object.values(one).every(isText) && isText(this.name(one));
-    try {
-      this.kept = JSON.parse(localStorage.getItem(this.key) ?? "[]").filter(isKept).slice(0, MOST);
-    } catch {
-      this.kept = [];
-    }
-  }
-
   placeOf(values) {
     return this.kept.findIndex((one) => this.name(one) === this.name(values));
   }
 
   /** Keep a result, or keep it no longer. */
   toggle(values) {
-    const { error, status } = this.sentences;
     const place = this.placeOf(values);
     if (place >= 0) this.kept.splice(place, 1);
     else this.kept = [values, ...this.kept].slice(0, MOST);
-    status.tell(place >= 0 ? "keptNoMore" : "keptNow");
-    try {
-      localStorage.setItem(this.key, JSON.stringify(this.kept));
-      error.tell(null);
-    } catch {
-      error.tell("keptUnsaved"); // forbidden here, or full
-    }
+    this.sentences.status.tell(place >= 0 ? "keptNoMore" : "keptNow");
+    this.sentences.error.tell(remember("localStorage", this.key, this.kept) ? null : "keptUnsaved");
     this.draw();
   }
 
@@ -100,63 +75,51 @@ class Keeping {
     (left[Math.min(place, left.length - 1)] ?? byId(`tab-${this.task}`)).focus();
   }
 
-  save() {
-    const text = `${this.kept.map(this.text).join("\n\n")}\n`;
-    saveFile(new Blob([text], { type: "text/plain" }), `${word("kept")}.txt`);
-  }
-
   draw() {
-    for (const made of this.part("keeping").querySelectorAll("[data-text]")) made.textContent = word(made.dataset.text);
     if (this.list === null) return;
     const shown = this.shown();
     this.part("like").textContent = word(shown && this.placeOf(shown) >= 0 ? "keepNoMore" : "keep");
     const rows = this.kept.map((one) => {
-      const again = button("", { class: "kept-text", lang: "zh-Hans", title: word("showKept") }, () => this.show(one));
+      const again = button("", { class: "kept-text lines", lang: "zh-Hans", title: word("showKept") }, () => this.show(one));
       again.append(...this.text(one).split("\n").slice(0, 3).map((line) => element("span", {}, line)));
       const label = word("removeKept", { name: this.name(one) });
       const remove = button("×", { class: "remove", "aria-label": label, title: label }, () => this.drop(one));
       return element("li", {}, again, remove);
     });
-    const save = button(word("saveText"), { class: "save-text" }, () => this.save());
-    this.list.replaceChildren(element("h2", {}, word("kept")), element("ol", { class: "kept-list" }, ...rows), save);
+    const save = button(word("saveText"), { class: "save-text" }, () => {
+      saveText(this.kept.map(this.text).join("\n\n"), word("kept"));
+    });
+    this.list.replaceChildren(element("h2", {}, word("kept")), element("ol", { class: "kept-list cards" }, ...rows), save);
     this.list.hidden = this.kept.length === 0;
   }
 }
 
-/** Copy a text and say so on a button, or say why not. */
-export async function copyFrom(from, text, error, status) {
-  if (!(await copyText(text))) return error.tell("copyFailed");
+/** Copy a text and say so for a moment on the button for it, or say why not. */
+export async function copyFrom(from, text, { error, status }) {
+  const isCopied = await navigator.clipboard?.writeText(text).then(() => true, () => false);
+  if (!isCopied && !copySelected(from, text)) return error.tell("copyFailed");
   error.tell(null);
   status.tell("copied");
   const own = from.textContent;
-  confirm(from, () => word("copied"), () => (from.dataset.text ? word(from.dataset.text) : own));
+  from.textContent = word("copied");
+  setTimeout(() => (from.textContent = from.dataset.text ? word(from.dataset.text) : own), 2000);
 }
 
-async function copyText(text) {
-  try {
-    await navigator.clipboard.writeText(text);
-    return true;
-  } catch {
-    return copySelected(text);
-  }
-}
-
-function copySelected(text) {
-  const before = document.activeElement;
-  const field = element("textarea", { class: "unseen", readonly: true });
-  field.value = text;
-  document.body.append(field);
+/** Without TLS a page has no clipboard, and a text is copied from a field. */
+function copySelected(from, text) {
+  const field = element("textarea", { class: "unseen", readonly: true }, text);
+  from.after(field);
   field.select();
-  try {
-    return document.execCommand("copy");
-  } finally {
-    field.remove();
-    before?.focus();
-  }
+  const isCopied = document.execCommand("copy");
+  field.remove();
+  from.focus();
+  return isCopied;
 }
 
-/** Have the browser save a blob under a name. */
-export function saveFile(blob, name) {
+/** Have the browser save a text under a name. */
+export const saveText = (text, name) => saveFile(new Blob([text, "\n"], { type: "text/plain" }), `${name}.txt`);
+
+function saveFile(blob, name) {
   const address = URL.createObjectURL(blob);
   element("a", { href: address, download: name }).click();
   setTimeout(() => URL.revokeObjectURL(address), 10_000);
@@ -170,17 +133,16 @@ export function saveFile(blob, name) {
 export function printSheets(sheets, { width, height }) {
   size.replaceSync(`@page { size: ${Number(width)}mm ${Number(height)}mm; margin: 0; }`);
   byId("sheets").replaceChildren(...sheets);
-  document.body.dataset.printed = "sheets";
   window.print();
 }
 
 function clear() {
   size.replaceSync("");
   byId("sheets").replaceChildren();
-  delete document.body.dataset.printed;
 }
 
-const pictured = (name) => byId(`picture-${name}`);
+const pictured = partsOf("picture");
+const failed = new Sentence(pictured("error"));
 let current, drawn; // the picture that is shown, and the promise of its file
 
 /** Connect the window of pictures: whoever likes signs one before it is saved or sent. */
@@ -194,8 +156,9 @@ export function startPictures() {
   pictured("close").addEventListener("click", () => byId("picture").close());
 }
 
-function showPicture(picture) {
-  current = picture;
+function showPicture({ task, shown, name, text, picture }) {
+  const values = shown();
+  current = { draw: picture, link: linkTo(task, values), file: `${name(values)}.png`, text: text(values) };
   pictured("image").removeAttribute("src");
   pictured("share").hidden = true;
   byId("picture").showModal();
@@ -204,15 +167,15 @@ function showPicture(picture) {
 
 /** Draw the picture anew; only the newest drawing counts. */
 function redraw() {
-  const drawing = paint(current, pictured("name").value.trim());
+  const drawing = paint(current, pictured("name").value.trim()).catch(() => null);
   drawn = drawing;
-  pictured("error").hidden = true;
+  failed.tell(null);
   pictured("save").setAttribute("aria-busy", "true");
   drawing.then((file) => {
     if (drawing !== drawn) return;
     pictured("save").removeAttribute("aria-busy");
     pictured("save").hidden = pictured("image").hidden = file === null;
-    if (file === null) return fail("pictureFailed");
+    if (file === null) return failed.tell("pictureFailed");
     URL.revokeObjectURL(pictured("image").src);
     pictured("image").src = URL.createObjectURL(file);
     pictured("image").alt = current.text;
@@ -221,8 +184,8 @@ function redraw() {
 }
 
 async function paint({ draw, file }, signature) {
-  const context = await draw(signature);
-  const blob = context && (await new Promise((done) => context.canvas.toBlob(done, "image/png")));
+  const canvas = await draw(signature);
+  const blob = await new Promise((done) => canvas.toBlob(done, "image/png"));
   return blob && new File([blob], file, { type: "image/png" });
 }
 
@@ -233,11 +196,6 @@ async function handOver(act) {
   try {
     await act(file);
   } catch (error) {
-    if (error.name !== "AbortError") fail("shareFailed"); // else somebody thought better of it
+    if (error.name !== "AbortError") failed.tell("shareFailed"); // else somebody thought better of it
   }
-}
-
-function fail(name) {
-  pictured("error").textContent = word(name);
-  pictured("error").hidden = false;
 }

@@ -1,11 +1,12 @@
 // The language of the page: chosen by the browser's, changed by a switch, remembered.
 
+import { recall, remember } from "./memory.js";
 import { WORDS } from "./words.js";
 
 const KEY = "paddle_dialog.language";
 const listeners = [];
 const ownWords = new Map(); // of each panel that is loaded
-let current = remembered() ?? (navigator.language.toLowerCase().startsWith("zh") ? "zh" : "en");
+let current = recall("localStorage", KEY) ?? (navigator.language.toLowerCase().startsWith("zh") ? "zh" : "en");
 
 /** "zh" or "en". */
 export const language = () => current;
@@ -47,11 +48,7 @@ export function startLanguage() {
 
 function choose(chosen) {
   current = chosen;
-  try {
-    localStorage.setItem(KEY, chosen);
-  } catch {
-    // Storage is forbidden here; the choice lasts until the page is closed.
-  }
+  remember("localStorage", KEY, chosen);
   fill();
   listeners.forEach((redraw) => redraw());
 }
@@ -72,13 +69,5 @@ function fillEach(kind, put) {
     const panel = place.closest("[role=tabpanel]");
     const words = panel === null ? word : ownWords.get(panel);
     if (words !== undefined) put(place, words(place.dataset[kind]));
-  }
-}
-
-function remembered() {
-  try {
-    return ["zh", "en"].find((one) => one === localStorage.getItem(KEY)) ?? null;
-  } catch {
-    return null;
   }
 }

@@ -6,24 +6,23 @@ import { Sentence } from "./feedback.js";
 import { onLanguage, word } from "./language.js";
 import { tabName } from "./tabs.js";
 
-const known = {}; // what the cards of each task say
 const learners = [];
-let cards = null;
+let cards = null; // until the server has answered
 
 /** What the card of each of a task's models says, one a language where there are several. */
-export const allDetails = (task) => known[task] ?? [];
+export const allDetails = (task) => (cards ?? []).filter((card) => card.task === task).map((card) => card.details);
 
 /** What a task's model card says, e.g. `longest_line`, of the model of a language if there is one; empty until the
  * server has answered. */
-export const details = (task, language) => allDetails(task).find((one) => one.language === language) ?? known[task]?.[0] ?? {};
+export function details(task, language) {
+  const all = allDetails(task);
+  return all.find((one) => one.language === language) ?? all[0] ?? {};
+}
 
 /** What the cards say of an address of the server; null where the server has none. */
 export function offered(path) {
-  for (const card of cards ?? []) {
-    if (card.path === path) return card.details ?? {};
-    if (card.further?.[path]) return card.further[path];
-  }
-  return null;
+  const card = cards?.find((one) => one.path === path || one.further?.[path]);
+  return card?.further?.[path] ?? card?.details ?? null;
 }
 
 /** Whether the server has answered. */
@@ -55,7 +54,6 @@ export function startModels() {
     }
     box.hidden = true;
     problem.tell(null);
-    for (const { task } of cards) known[task] = cards.filter((card) => card.task === task).map((card) => card.details ?? {});
     showCards();
     learners.splice(0).forEach((learn) => learn());
   }
@@ -72,7 +70,7 @@ export function startModels() {
 
 function showCards() {
   if (cards === null) return;
-  const shown = cards.map(({ task, family, parameters, details: { language } = {} }) => {
+  const shown = cards.map(({ task, family, parameters, details: { language } }) => {
     const count = Number(parameters).toLocaleString(document.documentElement.lang);
     const name = allDetails(task).length > 1 ? `${tabName(task)} (${language})` : tabName(task);
     return element("li", {}, word("model", { task: name, family, parameters: count }));

@@ -70,8 +70,8 @@ async function load(panel) {
     const modules = await import(new URL(panel.dataset.module, document.baseURI));
     const { word: own } = modules[`${name}_words`];
     words.set(panel.id, own);
-    addWords(panel, own);
     modules[`${name}_tab`].start();
+    addWords(panel, own); // also into what the tab has made
   } catch (error) {
     panel.replaceChildren(element("p", { class: "error", role: "alert" }, word("tabFailed")));
     reportError(error);

@@ -1,17 +1,15 @@
 // The modes of asking: from either line, from a theme, from a name, or a pair of one's own to look at.
 
-import { button, element, partsOf } from "../../page/elements.js";
+import { button, element, fillChoices, partsOf } from "../../page/elements.js";
 import { isBusy } from "../../page/feedback.js";
 import { onLanguage } from "../../page/language.js";
 import { details, isKnown, offered, onModels } from "../../page/models.js";
 import { answeredCouplets, composedCouplets, ownCouplet } from "./couplets.js";
-import { changedRules } from "./rules.js";
 import { word } from "./words.js";
 
 const part = partsOf("couplet");
 const USUAL_LENGTH = 7;
-const COUNTS = [1, 3, 5, 8];
-const USUAL_COUNT = 5;
+const COUNT = 5;
 const MOST_ANSWERS = 10; // as a server allows
 const composer = () => offered("/v1/compose") ?? {};
 const canCompose = () => composer().composes === true;
@@ -34,7 +32,7 @@ const MODES = {
     examples: ["晚风摇树树还挺", "海内存知己", "春风又绿江南岸", "书山有路勤为径", "国泰民安，万家喜庆"],
     isOffered: () => true,
     needs: ["first"],
-    request: () => ["v1/couplet", others({ first: written("first"), ...rules() })],
+    request: () => ["v1/couplet", others({ first: written("first") })],
     read: (answer) => notSeen(answeredCouplets(answer, "first")),
   },
   second: {
@@ -43,7 +41,7 @@ const MODES = {
     examples: ["天涯若比邻", "学海无涯苦作舟", "万紫千红总是春", "明月何时照我还"],
     isOffered: () => details("couplet").reverse === true,
     needs: ["second"],
-    request: () => ["v1/couplet", others({ second: written("second"), ...rules() })],
+    request: () => ["v1/couplet", others({ second: written("second") })],
     read: (answer) => notSeen(answeredCouplets(answer, "second")),
   },
   theme: {
@@ -66,7 +64,7 @@ const MODES = {
 };
 const written = (field) => part(field).value.trim();
 const squeezed = (line) => line.replace(/\s/gu, "");
-const FIELDS = ["first", "second", "name", "theme", "shape", "place", "count"];
+const FIELDS = ["first", "second", "name", "theme", "shape", "place"];
 let mode = "name"; // what friends like to see; without a model for it, the first that there is
 let before = ""; // what was asked for last
 let chosen = {}; // in the lists of choices, before those are filled
@@ -163,16 +161,15 @@ function drawModes() {
 function drawChoices() {
   const { patterns = [], themes = [] } = composer();
   const shapes = patterns.map((shape) => [shape, word("shapeOf", { shape })]);
-  fillChoice("shape", [["", word("anyShape")], ...shapes], "");
+  fillChoice("shape", [["", word("anyShape")], ...shapes]);
   part("themes").replaceChildren(...themes.map((value) => element("option", { value })));
-  fillChoice("count", COUNTS.map((count) => [String(count), String(count)]), String(USUAL_COUNT));
   drawPlaces();
 }
 
 function drawPlaces() {
   const length = part("shape").value.split("+").reduce((sum, clause) => sum + Number(clause), 0) || USUAL_LENGTH;
   const label = (place) => word({ 1: "placeFirst", [length]: "placeLast" }[place] ?? "placeAt", { place });
-  fillChoice("place", Array.from({ length }, (_, at) => [String(at + 1), label(at + 1)]), "1");
+  fillChoice("place", Array.from({ length }, (_, at) => [String(at + 1), label(at + 1)]));
 }
 
 function drawExamples(take) {
@@ -180,22 +177,14 @@ function drawExamples(take) {
   part("examples").replaceChildren(...examples.map((one) => button(one, { class: "example" }, () => take(one))));
 }
 
-function fillChoice(name, options, usual) {
-  const field = part(name);
-  const wanted = chosen[name] ?? field.value;
-  field.replaceChildren(...options.map(([value, label]) => element("option", { value }, label)));
-  field.value = options.some(([value]) => value === wanted) ? wanted : usual;
+function fillChoice(name, options) {
+  fillChoices(part(name), options, chosen[name]);
   if (isKnown()) delete chosen[name];
-}
-
-function rules() {
-  const rules = changedRules();
-  return Object.keys(rules).length > 0 ? { rules } : {};
 }
 
 /** What whole couplets are to be; asked for once more, they are to be others. */
 function wanted(named = {}) {
-  const request = { ...named, count: Number(part("count").value) };
+  const request = { ...named, count: COUNT };
   const [theme, pattern] = [written("theme"), part("shape").value];
   if (theme !== "") request.theme = theme;
   if (pattern !== "") request.pattern = pattern;
@@ -225,7 +214,7 @@ function notSeen(couplets) {
     seen.clear();
     fresh = couplets;
   }
-  const shown = fresh.slice(0, USUAL_COUNT);
+  const shown = fresh.slice(0, COUNT);
   shown.forEach((couplet) => seen.add(name(couplet)));
   return shown;
 }

@@ -1,12 +1,11 @@
 // The couplet as it hangs beside a door: 上联 on the right, 下联 on the left, the 横批 above; marks are not written.
 
 import { button, element, setVariable } from "../../page/elements.js";
-import { FONTS, unmarked } from "../../page/brush.js";
+import { FONTS, HAN, unmarked } from "../../page/brush.js";
 import { word } from "./words.js";
-import { columnsOf, GROUNDS } from "./writing.js";
+import { columnsOf, GROUNDS, inkColour } from "./writing.js";
 
 const EMPTY = 7; // rows of paper without a line
-const HANZI = /\p{Script=Han}/u;
 const LABELS = { first: "firstLine", second: "secondLine" };
 const BLANK = "　　　　"; // a 横批 that is not there yet; its place is kept, so that nothing moves
 
@@ -30,14 +29,15 @@ const BLANK = "　　　　"; // a 横批 that is not there yet; its place is ke
 export function hangPair(figure, { first, second, scroll }, { ground, ink, font }, hands = null) {
   const { side, place } = figure.contains(document.activeElement) ? document.activeElement.dataset : {};
   const { longest, columns, rows } = columnsOf(first, second);
-  setVariable(figure, "--rows", longest === 0 ? EMPTY : Math.max(4, rows));
-  setVariable(figure, "--columns", columns);
-  setVariable(figure, "--hand", FONTS[font]);
+  const { colours, edge, flecks, luck, wall: [wall, wood] } = GROUNDS[ground];
+  const marks = { edge: edge ?? "transparent", flecks: flecks ?? "transparent" };
+  const style = { wall, wood, paper: colours[ink], ink: inkColour(ink), ...marks };
+  const grid = { rows: longest === 0 ? EMPTY : Math.max(4, rows), columns, hand: FONTS[font] };
+  for (const [name, value] of Object.entries({ ...style, ...grid })) setVariable(figure, `--${name}`, value);
   Object.assign(figure.dataset, { ground, ink });
   figure.dataset.width = columns === 1 ? "narrow" : columns === 2 ? "double" : "wide";
   figure.dataset.length = longest <= 7 ? "short" : "long";
   figure.setAttribute("aria-label", word("pairLabel"));
-  const { luck } = GROUNDS[ground];
   const leaves = [element("span", { class: "leaf" }), element("span", { class: "leaf" })];
   const door = element("div", { class: "door", "aria-hidden": "true" }, ...leaves);
   if (luck !== null) door.append(element("span", { class: "luck", lang: "zh-Hans" }, element("span", {}, luck)));
@@ -60,7 +60,7 @@ function paper(side, line, hands) {
   const characters = [...line].map((character, place) => {
     if (unmarked(character).length === 0) return "";
     if (hands?.isEditing) return writableCharacter(character, side, place, hands);
-    if (hands?.lockable === side && HANZI.test(character)) return lockableCharacter(character, side, place, hands);
+    if (hands?.lockable === side && HAN.test(character)) return lockableCharacter(character, side, place, hands);
     return element("span", { class: "character" }, character);
   });
   const name = element("span", { class: "unseen" }, `${word(LABELS[side])}${word("colon")}`);

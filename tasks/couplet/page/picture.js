@@ -1,53 +1,50 @@
-// A couplet as a picture to keep or to send: its door, or its scrolls beside a landscape, with a caption and a seal.
+// A couplet drawn: as a picture of its door, or of scrolls beside a landscape; and on sheets to print, in millimetres.
 
-import { canvasFor, caption, handFor, layPaper, mount, scatter, write, XUAN } from "../../page/brush.js";
+import { drawing } from "../../page/elements.js";
+import { drawPicture, FONTS, handFor, layPaper, mount, scatter, SCENE, unmarked, write } from "../../page/brush.js";
 import { columnsOf, downwards, GROUNDS, inkColour, leftwards } from "./writing.js";
 
-const SIZE = { width: 1080, height: 1440 }; // pixels
-const MAT = { side: 44, bottom: 132 }; // of paper, around the scene
 const FLOOR = 64;
 const TALLEST = 850; // of a paper
 const GAP = 30;
 const ROD = 34; // of a mounted scroll, that reaches beyond it on either side
 
 /**
- * Draw a couplet.
+ * A couplet as a picture to keep or to send.
  * @param {{first: string, second: string, scroll: string}} couplet the 横批 may be empty
  * @param {{ground: string, ink: string, font: string}} look
  * @param {string} name who signs it; may be empty
- * @returns {Promise<?CanvasRenderingContext2D>} null where the browser cannot draw
+ * @returns {Promise<HTMLCanvasElement>}
  */
-export async function drawPicture({ first, second, scroll }, { ground: name, ink, font }, signature) {
+export function pictureOf(couplet, look, name) {
+  const text = Object.values(couplet).join("") + (GROUNDS[look.ground].luck ?? "");
+  return drawPicture(text, name, (context) => drawScene(context, couplet, look));
+}
+
+async function drawScene(context, { first, second, scroll }, { ground: name, ink, font }) {
   const ground = GROUNDS[name];
-  const text = `${first}${second}${scroll}${ground.luck ?? ""}${signature}笔谈`;
-  const context = await canvasFor(SIZE.width, SIZE.height, text);
-  if (context === null) return null;
-  const scene = { x: MAT.side, y: MAT.side, width: SIZE.width - 2 * MAT.side, height: SIZE.height - MAT.side - MAT.bottom };
-  layPaper(context, { x: 0, y: 0, ...SIZE }, XUAN);
-  drawWall(context, scene, ground);
+  drawWall(context, SCENE, ground);
   const grid = columnsOf(first, second);
-  const width = Math.min(scene.width * 0.36, 96 + 66 * grid.columns + (grid.columns === 1 ? 10 : 0));
+  const width = Math.min(SCENE.width * 0.36, 96 + 66 * grid.columns + (grid.columns === 1 ? 10 : 0));
   const size = Math.min((width * 0.86) / grid.columns / 1.06, (TALLEST * 0.92) / grid.rows / 1.16);
   const isMounted = name === "xuan";
   const height = (size * 1.16 * grid.rows * (isMounted ? 0.88 : 1)) / 0.92;
-  const bottom = scene.y + scene.height - FLOOR - (isMounted ? 96 : 46);
+  const bottom = SCENE.y + SCENE.height - FLOOR - (isMounted ? 96 : 46);
   const top = bottom - height;
   const gap = isMounted ? GAP + 2 * ROD : GAP;
-  const across = Math.min(scene.width - 2 * width - 2 * gap - 90, Math.max(330, height * 0.62));
-  const centre = SIZE.width / 2;
+  const across = Math.min(SCENE.width - 2 * width - 2 * gap - 90, Math.max(330, height * 0.62));
+  const centre = SCENE.x + SCENE.width / 2;
   const apart = across > 160 ? across / 2 + gap : isMounted ? ROD + 8 : 14;
   if (across > 160) await drawMiddle(context, { x: centre - across / 2, y: top - 6, width: across, height: bottom - top + 52 }, ground);
   hang(downwards(second, { width, height }, grid, 1), { x: centre - apart - width, y: top, width, height });
   hang(downwards(first, { width, height }, grid, -1), { x: centre + apart, y: top, width, height });
   const length = [...scroll].length;
   if (length > 0) {
-    const above = { width: Math.min(scene.width - 160, 128 * (length * 0.86 + 0.3)), height: 136 };
+    const above = { width: Math.min(SCENE.width - 160, 128 * (length * 0.86 + 0.3)), height: 136 };
     const free = isMounted ? top - Math.min(90, height * 0.1) : top;
-    const y = Math.max(scene.y + 30, (scene.y + 40 + free) / 2 - above.height / 2);
+    const y = Math.max(SCENE.y + 30, (SCENE.y + 40 + free) / 2 - above.height / 2);
     hang(leftwards(scroll, above), { x: centre - above.width / 2, y, ...above }, false);
   }
-  caption(context, signature, SIZE.width - MAT.side, SIZE.height - MAT.bottom / 2);
-  return context;
 
   function hang(characters, box, isUpright = true) {
     if (isMounted && isUpright) mount(context, box);
@@ -117,4 +114,86 @@ async function drawMiddle(context, box, { wall: [, wood], luck }) {
   context.strokeRect(square.x + 8, square.y + 8, square.width - 16, square.height - 16);
   context.restore();
   write(context, luck, x + width / 2, y + height * 0.3, half * 0.95, handFor(luck, "brush"), "#ffe09a");
+}
+
+const A4 = { width: 210, height: 297 };
+const MARGIN = 8; // that home printers leave white
+const BETWEEN = 5; // strips to cut apart
+
+/**
+ * The papers to print on by name: their size, and how a couplet is laid on sheets of it as
+ * `sheets(couplet, size, {ground, ink, font, isRed})`: 上联, 下联, then the 横批 turned by a right angle. Without red the
+ * paper itself is to be red.
+ */
+export const PAPERS = {
+  one: { size: A4, sheets: onOneSheet },
+  characters: { size: A4, sheets: characterBySheet },
+  scrolls: { size: { width: 220, height: 1300 }, sheets: lineBySheet },
+  halfSheets: { size: { width: 345, height: 1380 }, sheets: lineBySheet },
+};
+
+function onOneSheet(couplet, size, look) {
+  const grid = columnsOf(couplet.first, couplet.second);
+  const count = couplet.scroll === "" ? 2 : 3;
+  const aspect = (grid.rows * 1.22 + 1.3) / (grid.columns * 1.15 + 0.9); // height of a strip by its width
+  const widest = (size.width - 2 * MARGIN - (count - 1) * BETWEEN) / count;
+  const width = Math.min(widest, (size.height - 2 * MARGIN) / aspect);
+  const strips = stripsOf(couplet, grid, { width, height: width * aspect }, look);
+  const across = count * width + (count - 1) * BETWEEN;
+  // 上联 on the right, as they hang.
+  const left = (place) => (size.width + across) / 2 - width - place * (width + BETWEEN);
+  return [sheet(size, ...strips.map((strip, place) => drawing("g", { transform: `translate(${left(place)} ${MARGIN})` }, strip)))];
+}
+
+function lineBySheet(couplet, size, look) {
+  const strips = stripsOf(couplet, columnsOf(couplet.first, couplet.second), size, look);
+  return strips.map((strip) => sheet(size, strip));
+}
+
+function characterBySheet({ first, second, scroll }, size, look) {
+  return unmarked(first + second + scroll).map((character) => {
+    const written = { character, x: size.width / 2, y: size.height / 2, size: size.width * 0.82 };
+    return sheet(size, ground(size, look, false), text(written, look));
+  });
+}
+
+/** Each line on its paper; a 横批 lies on its side, so that all sheets have one size. */
+function stripsOf({ first, second, scroll }, grid, paper, look) {
+  const strips = [strip(downwards(first, paper, grid, -1), paper, look), strip(downwards(second, paper, grid, 1), paper, look)];
+  if (scroll !== "") {
+    const lying = { width: Math.min(paper.height, paper.width * ([...scroll].length * 0.86 + 0.3)), height: paper.width };
+    const made = strip(leftwards(scroll, lying), lying, look);
+    made.setAttribute("transform", `translate(${paper.width} 0) rotate(90)`);
+    strips.push(drawing("g", {}, made));
+  }
+  return strips;
+}
+
+function strip(characters, paper, look) {
+  return drawing("g", {}, ground(paper, look, true), ...characters.map((one) => text(one, look)));
+}
+
+/** The red of a paper with its golden edge, or the line to cut along. */
+function ground({ width, height }, { ground: name, ink, isRed }, hasEdge) {
+  const { colours, edge } = GROUNDS[name];
+  if (!isRed || colours.gold === undefined) {
+    const cut = { fill: "none", stroke: "#999", "stroke-width": 0.2, "stroke-dasharray": "2 2" };
+    return drawing("rect", { width, height, ...cut });
+  }
+  const red = drawing("rect", { width, height, fill: colours[ink][1] });
+  if (edge === null || !hasEdge) return red;
+  const inset = Math.min(width, height) * 0.06;
+  const inner = { x: inset, y: inset, width: width - 2 * inset, height: height - 2 * inset };
+  return drawing("g", {}, red, drawing("rect", { ...inner, fill: "none", stroke: edge, "stroke-width": inset / 8 }));
+}
+
+function text({ character, x, y, size }, { ink, font }) {
+  const look = { fill: inkColour(ink), "font-family": FONTS[font], "font-size": size };
+  const place = { x, y, "text-anchor": "middle", "dominant-baseline": "central" };
+  return drawing("text", { ...place, ...look }, character);
+}
+
+function sheet({ width, height }, ...parts) {
+  const size = { width: `${width}mm`, height: `${height}mm`, viewBox: `0 0 ${width} ${height}` };
+  return drawing("svg", { ...size, lang: "zh-Hans" }, ...parts);
 }

@@ -5,18 +5,20 @@ import { partsOf } from "../../page/elements.js";
 import { askFor, isBusy, Sentence } from "../../page/feedback.js";
 import { copyFrom, startKeeping } from "../../page/keep.js";
 import { onFonts } from "../../page/brush.js";
+import { loadPinyin } from "../../page/characters.js";
 import { language, onLanguage } from "../../page/language.js";
+import { recall, remember } from "../../page/memory.js";
 import { offered, onModels } from "../../page/models.js";
-import { loadPinyin } from "../../page/pinyin.js";
 import { linkTo, onAddress, setAddress } from "../../page/tabs.js";
 import { candidateCard } from "./candidates.js";
 import { changed, ownCouplet } from "./couplets.js";
-import { chooseLooks, chosenLooks, dress, dressed, drawLooks, followScript, groundIn, inScript, linesInScript, lookOf, onPaper, startLooks } from "./looks.js";
+import {
+  chooseLooks, chosenLooks, dress, dressed, drawLooks, drawScrolls, followScript, groundIn, linesInScript, lookOf, onPaper, scrollOf,
+  startLooks,
+} from "./looks.js";
 import { challenge, chosenMode, emptyField, showPair, startModes, takeLine, theme, typeAgain, typed, typedLines } from "./modes.js";
 import { hangPair, hangScroll } from "./pair.js";
-import { drawPicture } from "./picture.js";
-import { startRules } from "./rules.js";
-import { drawScrolls, scrollOf, startScrolls } from "./scroll.js";
+import { pictureOf } from "./picture.js";
 import { word } from "./words.js";
 import { groundFor } from "./writing.js";
 
@@ -37,9 +39,8 @@ let error, status, pause, drawKeeping;
 export function start() {
   error = new Sentence(part("error"), word);
   status = new Sentence(part("status"), word);
-  startRules(part("rules"));
   for (const side of ["first", "second"]) part(side).addEventListener("input", draw);
-  part("form").addEventListener("input", remember);
+  part("form").addEventListener("input", keepShown);
   part("form").addEventListener("submit", (event) => {
     event.preventDefault();
     answer();
@@ -56,24 +57,23 @@ export function start() {
     if (shown.isEditing) part("pair").querySelector(".second input")?.focus();
   });
   part("restore").addEventListener("click", () => {
-    replaceHanging(hanging().original);
+    shown.couplets[shown.place] = hanging().original;
     draw();
     part("edit").focus();
   });
   part("challenge").addEventListener("click", () => {
     const values = shown.isReply ? valuesOf(hung()) : { u: hung().first, ...dressed(hung()) };
-    copyFrom(part("challenge"), linkTo("couplet", values), error, status);
+    copyFrom(part("challenge"), linkTo("couplet", values), { error, status });
   });
-  startScrolls(drawScroll, inScript);
-  startLooks(() => hanging() ?? null, error, draw);
-  recall();
+  startLooks(hanging, error, draw, drawScroll);
+  takeUpAgain();
   drawKeeping = startKeeping("couplet", {
     sentences: { error, status },
     shown: () => shown.couplets.length > 0 && valuesOf(hung()),
     name: (values) => Object.values(linesOf(values)).slice(0, 2).join("-"),
     text: (values) => asText(values.script === "older" ? onPaper(linesOf(values)) : linesOf(values)),
     show: hangKept,
-    picture: (signature) => drawPicture(onPaper(hung()), lookOf(hung()), signature),
+    picture: (signature) => pictureOf(onPaper(hung()), lookOf(hung()), signature),
     hasPrint: false, // it has sheets of its own
   });
   startModes(draw, answer);
@@ -101,16 +101,18 @@ const valuesOf = (couplet) => ({ u: couplet.first, d: couplet.second, h: couplet
 
 const asText = ({ first, second, scroll }) => [first, second, ...(scroll === "" ? [] : [`横批：${scroll}`])].join("\n");
 
+const cut = (line) => [...line.replace(/\s/gu, "")].slice(0, LONGEST_SHOWN).join("");
+
 /** Show what an address says: a couplet, or a 上联 for somebody to answer. */
 function openLink({ u = "", d = "", h = "", ...look }) {
-  const [first, second, scroll] = [u, d, h].map((text) => [...text.replace(/\s/gu, "")].slice(0, LONGEST_SHOWN).join(""));
+  const [first, second, scroll] = [u, d, h].map(cut);
   if (first === "") return;
   if (shown.couplets.length > 0 && hung().first === first && hung().second === second) return; // after a reload
   if (second !== "") return hangKept({ u: first, d: second, h: scroll, ...look });
   shown.couplets = [];
   part("challenged").hidden = false;
   challenge(first);
-  dress(look).catch((failure) => error.tellError(failure));
+  dress(look);
 }
 
 const hanging = () => shown.couplets[shown.place];
@@ -144,7 +146,7 @@ async function answer() {
     followScript(Object.values(body).filter((value) => typeof value === "string").join("")).catch(reportError);
     if (matchMedia("(pointer: coarse)").matches) document.activeElement.blur(); // its keyboard covers the answer
     delete part("pair").dataset.busy;
-    bringIntoView();
+    part("pair").scrollIntoView({ block: "nearest" });
   };
   await askFor(
     { buttons, error, status, doing: mode.words.doing },
@@ -181,11 +183,6 @@ function showMore(couplets) {
   drawResult();
 }
 
-/** Scroll as far as the pair needs to be seen. */
-function bringIntoView() {
-  part("pair").scrollIntoView({ block: "nearest" });
-}
-
 /** Ask for the line with the locked characters anew. */
 function rewrite() {
   if (isBusy(part("ask"))) return;
@@ -208,9 +205,9 @@ function hangKept(values) {
   showPair(first, second);
   const ground = groundIn(values) ?? groundFor("", first + second);
   show([ownCouplet(first, second, scroll, ground)], { first, second });
-  dress(values).catch((failure) => error.tellError(failure));
+  dress(values);
   judge(hanging());
-  bringIntoView();
+  part("pair").scrollIntoView({ block: "nearest" });
 }
 
 /** Hang another couplet, and drop the locks of characters that it does not have. */
@@ -220,7 +217,7 @@ function hang(place) {
   for (const lock of shown.locks) if (before[lock] !== after[lock]) shown.locks.delete(lock);
   shown.place = place;
   draw();
-  bringIntoView();
+  part("pair").scrollIntoView({ block: "nearest" });
 }
 
 function toggleLock(place) {
@@ -231,14 +228,10 @@ function toggleLock(place) {
 
 /** Take characters that were written over those of a line. */
 function write(side, place, characters) {
-  replaceHanging(changed(hanging(), side, place, characters));
+  shown.couplets[shown.place] = changed(hanging(), side, place, characters);
   drawResult(); // without the pair, in which somebody is writing
   clearTimeout(pause);
   pause = setTimeout(judge, PAUSE, hanging());
-}
-
-function replaceHanging(couplet) {
-  shown.couplets[shown.place] = couplet;
 }
 
 /** Have the server judge the form of a couplet that no model wrote so. */
@@ -259,14 +252,13 @@ function draft() {
   const lines = Object.entries(typedLines());
   const isOther = lines.some(([side, line]) => line !== "" && line !== shown.asked[side]);
   if (shown.couplets.length > 0 && !isOther) return null;
-  const cut = (line) => [...line.replace(/\s/gu, "")].slice(0, LONGEST_SHOWN).join("");
   return { first: "", second: "", scroll: "", theme: theme(), ...Object.fromEntries(lines.map(([side, line]) => [side, cut(line)])) };
 }
 
 function draw() {
   const written = draft();
   part("result").hidden = written !== null;
-  remember();
+  keepShown();
   if (written !== null) {
     hangPair(part("pair"), onPaper(written), lookOf(written));
     return;
@@ -289,7 +281,7 @@ function drawScroll() {
 /** What follows the couplet that hangs, wherever it has changed. */
 function drawShown() {
   setAddress("couplet", valuesOf(hung()));
-  remember();
+  keepShown();
   drawLooks();
   drawKeeping();
 }
@@ -319,22 +311,16 @@ function drawButtons() {
   }
 }
 
-function remember() {
+function keepShown() {
   const { couplets, asked, place, isReply } = shown;
-  try {
-    sessionStorage.setItem(KEY, JSON.stringify({ couplets, asked, place, isReply, typed: typed(), looks: chosenLooks() }));
-  } catch {
-    // Storage is full or forbidden; the couplets last until the page is left.
-  }
+  remember("sessionStorage", KEY, { couplets, asked, place, isReply, typed: typed(), looks: chosenLooks() });
 }
 
-function recall() {
-  try {
-    const { typed: values, looks, ...kept } = JSON.parse(sessionStorage.getItem(KEY));
-    typeAgain(values);
-    chooseLooks(looks);
-    Object.assign(shown, kept);
-  } catch {
-    // Nothing was shown before, or it is forbidden to keep it.
-  }
+function takeUpAgain() {
+  const kept = recall("sessionStorage", KEY);
+  if (kept === null) return;
+  const { typed: values, looks, ...former } = kept;
+  typeAgain(values);
+  chooseLooks(looks);
+  Object.assign(shown, former);
 }

@@ -1,12 +1,12 @@
 // The conversation tab: turns, the replies to them, and going back.
 
 import { ApiError, ask } from "../../page/api.js";
-import { button, element, partsOf } from "../../page/elements.js";
+import { button, element, fillChoices, partsOf, setVariable } from "../../page/elements.js";
 import { askFor, isBusy, Sentence } from "../../page/feedback.js";
-import { copyFrom, saveFile } from "../../page/keep.js";
+import { copyFrom, saveText } from "../../page/keep.js";
 import { language, onLanguage } from "../../page/language.js";
+import { recall, remember } from "../../page/memory.js";
 import { allDetails, details, onModels } from "../../page/models.js";
-import { emotionChart, emotionChoice, emotionName } from "./emotion_chart.js";
 import { word } from "./words.js";
 
 const part = partsOf("empathetic");
@@ -25,7 +25,7 @@ const PHONES = /(?<![\d-])(1-800-\d{3}-\d{4}|080[08] [\d ]+\d|116 123|123\d\d|19
  * What was said: {text, language, answer, pick, given, isUnfolded, isFelt} a turn; `pick` is the reply taken,
  * `given` the emotion that somebody chose, the last two what is open. It is kept until the browser's tab is closed.
  */
-let exchanges = stored();
+let exchanges = recall("sessionStorage", KEY) ?? [];
 let pending = null; // what is said and not yet answered
 let cleared = null; // the talk before it was begun anew
 let error, status;
@@ -59,7 +59,7 @@ export function start() {
   part("reset").addEventListener("click", reset);
   part("save").addEventListener("click", () => {
     const lines = exchanges.flatMap(({ text, answer, pick }) => [`${word("you")}: ${text}`, `${word("listener")}: ${answer.predictions[pick].text}`]);
-    saveFile(new Blob([lines.join("\n"), "\n"], { type: "text/plain" }), `${word("talk")}.txt`);
+    saveText(lines.join("\n"), word("talk"));
   });
   onLanguage(draw);
   onModels(draw);
@@ -158,22 +158,7 @@ function forget() {
   part("turn").focus();
 }
 
-function stored() {
-  try {
-    const found = JSON.parse(sessionStorage.getItem(KEY) ?? "[]");
-    return found.filter(({ text, answer, pick }) => typeof text === "string" && answer.predictions[pick].text);
-  } catch {
-    return []; // forbidden here, or not ours
-  }
-}
-
-function keep() {
-  try {
-    sessionStorage.setItem(KEY, JSON.stringify(exchanges));
-  } catch {
-    // Storage is full or forbidden; the conversation lasts until the page is left.
-  }
-}
+const keep = () => remember("sessionStorage", KEY, exchanges);
 
 function draw() {
   const focus = document.activeElement?.dataset?.focus;
@@ -238,7 +223,7 @@ function felt(exchange, isOpen) {
     inside.unshift(element("p", { class: "hint" }, word("feltHint")));
     inside.push(emotionChoice(chosen, given, choose));
   }
-  return folded(exchange, "isFelt", "felt", summary, ...inside);
+  return folded(exchange, "isFelt", "felt hint", summary, ...inside);
 }
 
 function folded(exchange, key, name, ...children) {
@@ -252,13 +237,13 @@ function folded(exchange, key, name, ...children) {
 
 /** The fixed answer to somebody who speaks of self-harm: no emotion to correct, no other replies. */
 function caring(text) {
-  const note = element("p", { class: "origin" }, word("fixedAnswer"));
+  const note = element("p", { class: "hint" }, word("fixedAnswer"));
   return element("li", { class: "turn listener care" }, ...bubble("listener", text, withPhones(text)), note);
 }
 
 function bubble(who, text, shown = [text]) {
   const speaker = element("span", { class: "unseen", lang: document.documentElement.lang }, `${word(who)}: `);
-  const copy = button(word("copy"), { class: "copy", title: word("copyBubble") }, () => copyFrom(copy, text, error, status));
+  const copy = button(word("copy"), { class: "copy quiet small", title: word("copyBubble") }, () => copyFrom(copy, text, { error, status }));
   return [element("p", { class: "bubble", lang: tagOfText(text) }, speaker, ...shown), copy];
 }
 
@@ -271,10 +256,10 @@ function more(exchange) {
   const { answer, pick } = exchange;
   const others = answer.predictions.map(({ text }, place) => [text, place]).filter(([, place]) => place !== pick);
   const list = others.map(([text, place]) =>
-    element("li", {}, button(text, { class: "other", lang: tagOfText(text), title: word("takeReply") }, () => take(place))),
+    element("li", {}, button(text, { class: "other small", lang: tagOfText(text), title: word("takeReply") }, () => take(place))),
   );
   const summary = element("summary", { "data-focus": "others" }, word("otherReplies"));
-  return folded(exchange, "isUnfolded", "others", summary, element("ul", { class: "others-list" }, ...list));
+  return folded(exchange, "isUnfolded", "others hint", summary, element("ul", { class: "others-list" }, ...list));
 }
 
 function take(place) {
@@ -282,4 +267,46 @@ function take(place) {
   exchanges.at(-1).pick = place;
   draw();
   part("turns").querySelector(".others > summary").focus();
+}
+
+/** A label's name in the language of the page; a label that the model does not name stands for itself. */
+function emotionName(label, spoken) {
+  const chinese = details("empathetic", spoken).chinese_names ?? {};
+  return language() === "zh" && Object.hasOwn(chinese, label) ? chinese[label] : label;
+}
+
+/**
+ * A bar for each of the likeliest emotions.
+ * @param {Object<string, number>} emotions label → probability
+ * @param {(label: string) => string} nameOf a label
+ * @param {string} chosen the label the reply was made with
+ * @param {?(label: string) => void} choose asks for the reply with another emotion; null where it is too late
+ */
+function emotionChart(emotions, nameOf, chosen, choose) {
+  const rows = Object.entries(emotions)
+    .sort(([, one], [, other]) => other - one)
+    .map(([label, probability]) => element("li", {}, row([label, nameOf(label)], probability, label === chosen, choose)));
+  return element("ul", { class: "emotions", "aria-label": word("felt") }, ...rows);
+}
+
+/** A choice of all emotions of the model of a language, with "as it felt itself" on top. */
+function emotionChoice(spoken, given, choose) {
+  const { emotions: known = [] } = details("empathetic", spoken);
+  const names = { class: "emotion-choice small", "aria-label": word("otherEmotion"), "data-focus": "emotion-choice" };
+  const select = element("select", names);
+  const options = known.map((label) => [label, [...new Set([emotionName(label, spoken), label])].join(" ")]);
+  fillChoices(select, [["", word(given === null ? "otherEmotion" : "asFelt")], ...options], given ?? "");
+  select.addEventListener("change", () => choose(select.value || null));
+  return select;
+}
+
+function row([label, name], probability, isChosen, choose) {
+  const percent = `${Math.round(probability * 100)}%`;
+  const bar = setVariable(element("span", { class: "bar", "aria-hidden": "true" }), "--share", probability);
+  const parts = [element("span", { class: "emotion-name" }, name), bar, percent];
+  const state = { disabled: choose === null, "aria-pressed": String(isChosen), title: word("chooseEmotion", { emotion: name }) };
+  const named = isChosen ? "emotion quiet chosen" : "emotion quiet";
+  const made = button("", { class: named, "data-focus": `emotion-${label}`, ...state }, () => choose(label));
+  made.append(...parts);
+  return made;
 }

@@ -1,18 +1,17 @@
-// The poem tab: asks for a poem and hangs it as a scroll, written downwards from the right.
+// The poem tab: asks for a poem and hangs it as a scroll, written downwards from the right, on the page and in a picture.
 
 import { ask } from "../../page/api.js";
-import { FONTS, handFor, onFonts, unmarked } from "../../page/brush.js";
-import { button, element, partsOf, setVariable } from "../../page/elements.js";
+import { drawPicture, FONTS, handFor, layPaper, mount, onFonts, SCENE, stamp, unmarked, writeDown } from "../../page/brush.js";
+import { scriptOf } from "../../page/characters.js";
+import { button, element, fillChoices, partsOf, setVariable } from "../../page/elements.js";
 import { askFor, isBusy, Sentence } from "../../page/feedback.js";
 import { startKeeping } from "../../page/keep.js";
 import { onLanguage } from "../../page/language.js";
 import { onAddress, setAddress } from "../../page/tabs.js";
-import { scriptOf } from "../../page/traditional.js";
-import { drawPoem } from "./picture.js";
 import { word } from "./words.js";
 
 const part = partsOf("poem");
-const FORMS = ["七绝", "五绝", "七律", "五律", ""];
+const FORMS = ["七绝", "五绝", "七律", "五律", "any"];
 const USES = ["title", "begin", "acrostic"];
 const EXAMPLES = [
   { form: "七绝", use: "title", text: "秋夜" },
@@ -22,6 +21,9 @@ const EXAMPLES = [
 ];
 const UNTITLED = "无题";
 const LONGEST = { t: 40, p: 600, x: 100 }; // characters of a title, a poem and what it was asked for with
+const PAPER = { x: 150, y: 180, width: 780, height: 990 }; // in a picture
+const TITLE = 0.72; // of the size of the lines
+const ROOM = 0.86; // of the paper, that is written on
 
 /**
  * The poems that were written since the page was opened, and which one hangs; as in the address, t is the title, p the
@@ -58,7 +60,7 @@ export function start() {
     name: ({ t, p }) => `${t} ${columnsOf(p)[0]}`,
     text: ({ t, p }) => `${t}\n${p}`,
     show: open,
-    picture: (signature) => drawPoem(poems[place].t, columnsOf(poems[place].p), signature),
+    picture: (signature) => pictureOf(poems[place], signature),
   });
   onLanguage(draw);
   onFonts(draw);
@@ -72,9 +74,9 @@ const columnsOf = (text) => text.split(/[^\p{Script=Han}]+/u).map((line) => unma
 /** Hang a poem of an address or of those that were kept. */
 function open(values) {
   const cut = (name, text) => [...text].slice(0, LONGEST[name]).join("");
-  const { use = "begin", form = "" } = values;
+  const { use, form } = values;
   const poem = { t: cut("t", values.t || UNTITLED), p: cut("p", values.p), x: cut("x", values.x ?? "") };
-  poems.push({ ...poem, use: USES.includes(use) ? use : "begin", form: FORMS.includes(form) ? form : "" });
+  poems.push({ ...poem, use: USES.includes(use) ? use : "begin", form: FORMS.includes(form) ? form : "any" });
   fill(poems.at(-1));
   hang(poems.length - 1);
 }
@@ -106,7 +108,7 @@ function write() {
   askFor(
     { buttons, error, status, doing: "writing" },
     async (stop) => {
-      const request = { text, texts_are: use, form: form || "any", seed };
+      const request = { text, texts_are: use, form, seed };
       const [given, turned] = await Promise.all([ask("v1/poem", request, stop), scriptOf(text)]);
       given.predictions[0].text = turned(given.predictions[0].text);
       return given;
@@ -128,8 +130,8 @@ function hang(chosen) {
 }
 
 function draw() {
-  choose(part("kind"), FORMS, (form) => word(`form_${form || "free"}`));
-  choose(part("use"), USES, (use) => word(use));
+  fillChoices(part("kind"), FORMS.map((form) => [form, word(`form_${form}`)]));
+  fillChoices(part("use"), USES.map((use) => [use, word(use)]));
   part("label").textContent = word(`label_${part("use").value}`);
   const poem = poems[place];
   part("result").hidden = poem === undefined;
@@ -150,10 +152,23 @@ function draw() {
   drawKeeping();
 }
 
-/** Fill a list of choices and keep what is chosen. */
-function choose(list, values, label) {
-  const chosen = list.value;
-  const isNew = list.options.length === 0;
-  list.replaceChildren(...values.map((value) => element("option", { value }, label(value))));
-  if (!isNew) list.value = chosen;
+/** A poem as a picture to keep or to send: a mounted scroll, each line a column. */
+function pictureOf({ t: title, p: text }, signature) {
+  return drawPicture(`${title}${text}笔谈`, signature, (context) => {
+    const lines = columnsOf(text);
+    context.fillStyle = "#dcd9ca";
+    context.fillRect(SCENE.x, SCENE.y, SCENE.width, SCENE.height);
+    mount(context, PAPER);
+    layPaper(context, PAPER);
+    const longest = Math.max(...lines.map((line) => line.length), title.length * TITLE);
+    const columns = lines.length + 2; // with the title and the seal
+    const size = Math.min((PAPER.height * ROOM) / longest / 1.16, (PAPER.width * ROOM) / columns / 1.22, 92);
+    const pitch = Math.min((PAPER.width * ROOM) / columns, size * 1.7);
+    const top = PAPER.y + (PAPER.height - longest * size * 1.16) / 2;
+    const column = (at) => PAPER.x + PAPER.width / 2 + ((columns - 1) / 2 - at) * pitch;
+    writeDown(context, title, column(0), top, size * TITLE);
+    lines.forEach((line, at) => writeDown(context, line, column(at + 1), top, size));
+    const seal = Math.min(size * 0.95, 72);
+    stamp(context, "笔谈", column(columns - 1) - seal / 2, top + longest * size * 1.16 - seal, seal);
+  });
 }

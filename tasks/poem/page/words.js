@@ -9,7 +9,7 @@ export const word = vocabulary({
     "Give a beginning, a title, or the first characters of the lines, and the model writes a poem.",
   ],
   form: ["体裁", "Form"],
-  form_free: ["不限", "any"],
+  form_any: ["不限", "any"],
   form_五绝: ["五绝", "五绝, a five-character quatrain"],
   form_七绝: ["七绝", "七绝, a seven-character quatrain"],
   form_五律: ["五律", "五律, eight five-character lines"],

@@ -1,11 +1,10 @@
 // The sentiment tab: asks for a judgement and colours the review by what each word speaks for.
 
 import { ask } from "../../page/api.js";
-import { button, element, partsOf, setVariable } from "../../page/elements.js";
-import { askFor, isBusy, Sentence } from "../../page/feedback.js";
+import { element, partsOf, setVariable } from "../../page/elements.js";
+import { startForm } from "../../page/form.js";
 import { onLanguage } from "../../page/language.js";
-import { allDetails, onModels } from "../../page/models.js";
-import { onAddress, setAddress } from "../../page/tabs.js";
+import { allDetails } from "../../page/models.js";
 import { word } from "./words.js";
 
 const part = partsOf("sentiment");
@@ -19,42 +18,19 @@ let judged = null;
 
 /** Connect the tab. */
 export function start() {
-  const error = new Sentence(part("error"), word);
-  const status = new Sentence(part("status"), word);
-  const judge = () => {
-    if (isBusy(part("ask"))) return;
-    const text = part("review").value.trim();
-    if (text === "") {
-      error.tell("empty");
-      part("review").focus();
-      return;
-    }
-    askFor(
-      { buttons: [part("ask")], error, status, doing: "judging" },
-      (stop) => ask("v1/sentiment", { text }, stop),
-      (answer) => {
-        status.tell(nameOf(answer), { percent: `${Math.round(answer.probability * 100)}%` });
-        setAddress("sentiment", { s: text });
-        judged = answer;
-        draw();
-        part("result").scrollIntoView({ block: "nearest" });
-      },
-    );
-  };
-  part("form").addEventListener("submit", (event) => {
-    event.preventDefault();
-    judge();
+  const { status } = startForm("sentiment", {
+    word,
+    doing: "judging",
+    examples: () => allDetails("sentiment").flatMap(({ tokens }) => EXAMPLES[tokens] ?? []),
+    request: (text, stop) => ask("v1/sentiment", { text }, stop),
+    show(answer) {
+      status.tell(nameOf(answer), { percent: `${Math.round(answer.probability * 100)}%` });
+      judged = answer;
+      draw();
+      part("result").scrollIntoView({ block: "nearest" });
+    },
   });
-  const take = (text) => () => {
-    part("review").value = text;
-    judge();
-  };
   onLanguage(draw);
-  onModels(() => {
-    onAddress("sentiment", ({ s }) => s && take(s)());
-    const texts = allDetails("sentiment").flatMap(({ tokens }) => EXAMPLES[tokens] ?? []);
-    part("examples").replaceChildren(...texts.map((text) => button(text, { class: "example" }, take(text))));
-  });
 }
 
 const nameOf = ({ label }) => ({ 1: "good", 0: "bad" })[label] ?? "unclear";

@@ -1,12 +1,10 @@
 // The translation tab: the text and its translation on facing pages, and the other translations.
 
 import { ApiError, ask } from "../../page/api.js";
-import { button, element, partsOf, setVariable } from "../../page/elements.js";
-import { askFor, isBusy, Sentence } from "../../page/feedback.js";
+import { scriptOf } from "../../page/characters.js";
+import { element, partsOf, setVariable } from "../../page/elements.js";
+import { startForm } from "../../page/form.js";
 import { startKeeping } from "../../page/keep.js";
-import { onModels } from "../../page/models.js";
-import { onAddress, setAddress } from "../../page/tabs.js";
-import { scriptOf } from "../../page/traditional.js";
 import { word } from "./words.js";
 
 const part = partsOf("translation");
@@ -16,52 +14,27 @@ let answer = null;
 
 /** Connect the tab. */
 export function start() {
-  const error = new Sentence(part("error"), word);
-  const status = new Sentence(part("status"), word);
-  const translate = () => {
-    if (isBusy(part("ask"))) return;
-    const source = part("source").value.trim();
-    if (source === "") {
-      error.tell("empty");
-      part("source").focus();
-      return;
-    }
-    askFor(
-      { buttons: [part("ask")], error, status, doing: "translating" },
-      async (stop) => {
-        const request = { source, n_best: CANDIDATES, attention: true };
-        const [given, turned] = await Promise.all([ask("v1/translation", request, stop), scriptOf(source)]);
-        for (const one of given.predictions ?? []) one.text = turned(one.text);
-        const { attention } = given;
-        if (attention) for (const side of ["source", "target"]) attention[side] = attention[side].map(turned);
-        return given;
-      },
-      (given) => {
-        if (!given.predictions?.length) throw new ApiError("nothing");
-        answer = given;
-        status.tell("translated", { text: given.predictions[0].text });
-        draw();
-        if (given.unsure) error.tell(given.unsure === "modern" ? "modern" : "repeats");
-        setAddress("translation", { s: source });
-        part("book").scrollIntoView({ block: "nearest" });
-      },
-    );
-  };
-  part("form").addEventListener("submit", (event) => {
-    event.preventDefault();
-    translate();
-  });
-  const take = (text) => () => {
-    part("source").value = text;
-    translate();
-  };
-  part("examples").append(...EXAMPLES.map((text) => button(text, { class: "example" }, take(text))));
-  onModels(() => onAddress("translation", ({ s }) => s && take(s)()));
-  startKeeping("translation", {
-    sentences: { error, status },
-    shown: () => ({ s: answer.source }),
-    text: () => answer.predictions[0].text,
-  });
+  const sentences = startForm("translation", { word, doing: "translating", examples: () => EXAMPLES, request, show });
+  startKeeping("translation", { sentences, shown: () => ({ s: answer.source }), text: () => answer.predictions[0].text });
+
+  function show(given) {
+    if (!given.predictions.length) throw new ApiError("nothing");
+    answer = given;
+    sentences.status.tell("translated", { text: given.predictions[0].text });
+    draw();
+    if (given.unsure) sentences.error.tell(given.unsure === "modern" ? "modern" : "repeats");
+    part("book").scrollIntoView({ block: "nearest" });
+  }
+}
+
+/** Ask for translations, in the script of the text. */
+async function request(source, stop) {
+  const body = { source, n_best: CANDIDATES, attention: true };
+  const [given, turned] = await Promise.all([ask("v1/translation", body, stop), scriptOf(source)]);
+  for (const one of given.predictions) one.text = turned(one.text);
+  const { attention } = given;
+  if (attention) for (const side of ["source", "target"]) attention[side] = attention[side].map(turned);
+  return given;
 }
 
 function draw() {

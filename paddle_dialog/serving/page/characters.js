@@ -1,4 +1,4 @@
-// Simplified characters as traditional ones, by the server's table read the other way.
+// Characters otherwise: simplified ones as traditional, by the server's table read the other way, and how they are read.
 
 const USUAL = // where the table has several, or where the simplified character is also a traditional one
   "里裏为為绿綠画畫烟煙岁歲尽盡闲閒发發面面台臺须須众眾绣繡钟鐘只只荡蕩艳艷别別绝絕说說鸡雞迹跡颜顏净淨历歷升升启啟" +
@@ -21,13 +21,29 @@ const IN_WORDS = // each a simplified word in which a character is another one t
   "范仲淹范仲淹 范蠡范蠡 抵御抵禦 防御防禦 御寒禦寒 丰姿丰姿 丰采丰采 丰神丰神 丰韵丰韻 精致精緻 别致別緻 雅致雅緻 昆仑崑崙 五岳五嶽 山岳山嶽 南岳南嶽 " +
   "东岳東嶽 西岳西嶽 北岳北嶽 河岳河嶽 画梁畫樑 栋梁棟樑 秋千鞦韆 宣布宣布 制造製造 特制特製 情系情繫 咸淡鹹淡 冲泡沖泡";
 let table = null;
+let readings = null;
 
-/** Load the table; texts stay simplified until it is there. */
+/** The lines of one of the server's tables. */
+async function linesOf(name) {
+  const response = await fetch(document.documentElement.dataset[name]);
+  if (!response.ok) throw new Error(`the table of ${name}: HTTP ${response.status}`);
+  return (await response.text()).trim().split("\n");
+}
+
+/** Load how characters are read; there are no readings until the table is there. */
+export async function loadPinyin() {
+  if (readings !== null) return;
+  const rows = (await linesOf("pinyin")).map((line) => line.split(" "));
+  readings = new Map(rows.flatMap(([syllable, characters]) => [...characters].map((one) => [one, syllable])));
+}
+
+/** The reading of a character; empty where it has none. */
+export const pinyin = (character) => readings?.get(character) ?? "";
+
+/** Load the table of traditional characters; texts stay simplified until it is there. */
 export async function loadTraditional() {
   if (table !== null) return;
-  const response = await fetch(document.documentElement.dataset.characters);
-  if (!response.ok) throw new Error(`the table of characters: HTTP ${response.status}`);
-  const [many, plain] = (await response.text()).split("\n").map((line) => [...line]);
+  const [many, plain] = (await linesOf("characters")).map((line) => [...line]);
   const made = new Map();
   plain.forEach((one, at) => made.has(one) || made.set(one, many[at]));
   const usual = [...USUAL];
