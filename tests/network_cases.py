@@ -1,4 +1,4 @@
-"""Random models of every family, as networks and as steps over arrays, by which the two are compared."""
+"""Random models of every family, as networks and as steps in NumPy, by which the two are compared."""
 
 from __future__ import annotations
 
@@ -108,7 +108,7 @@ LM: dict[str, CausalLmConfig | RecurrentLmConfig] = {
     "gru language model": RecurrentLmConfig(cell="gru", width=12, num_layers=3),
 }
 NAMES = [*PLAIN, *COPYING, *LM, *EMPATHETIC]
-SERVED = [name for name in NAMES if not name.startswith("convolutional")]  # by steps over arrays
+SERVED = [name for name in NAMES if not name.startswith("convolutional")]  # by steps in NumPy
 
 
 @dataclass
@@ -117,7 +117,7 @@ class Case:
 
     network: nn.Layer
     paddle: PrefixModel
-    arrays: Any  # offers `StepModel`; None where a family has no steps over arrays
+    arrays: Any  # implements `StepModel`; None where a family has no steps in NumPy
     source: Any  # five of them, two of one length
     lengths: np.ndarray
     size: int  # ids that a target may have

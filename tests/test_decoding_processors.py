@@ -54,8 +54,8 @@ def test_forbidden_tokens_for_all_for_each_and_at_positions():
 
 
 def test_minimum_length_forbids_the_end():
-    assert forbidden(applied(MinimumLength(2, EOS), [5])) == [[EOS]]
-    assert forbidden(applied(MinimumLength(2, EOS), [5, 5])) == [[]]
+    assert forbidden(applied(MinimumLength(2), [5])) == [[EOS]]
+    assert forbidden(applied(MinimumLength(2), [5, 5])) == [[]]
 
 
 def test_no_repeat_n_gram_by_hand():
@@ -95,7 +95,7 @@ def permitted(text, number):
 @settings(deadline=None, max_examples=30)
 def test_a_constrained_wide_beam_equals_filtering_every_text(seed):
     model = TableModel(seed)
-    rules = [ForcedPrefix([[4], [1, 1]]), ForbiddenTokens([[0]]), MinimumLength(2, EOS), NoRepeatNGram(2)]
+    rules = [ForcedPrefix([[4], [1, 1]]), ForbiddenTokens([[0]]), MinimumLength(2), NoRepeatNGram(2)]
     options = SearchOptions(beam_size=100, n_best=4, max_length=4, processors=rules)
     for number, found in enumerate(decode(model, *inputs(0, 1), options)):
         texts = [text for text in model.every_text(4) if permitted(text, number)]

@@ -1,6 +1,6 @@
 """Our beam against Paddle's decoder, on every family.
 
-Each search runs over the network, which reads the prefix again, and over arrays made of its weights.
+Each search runs over the network, which reads the prefix again, and in NumPy made of its weights.
 """
 
 from dataclasses import replace

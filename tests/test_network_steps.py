@@ -1,4 +1,4 @@
-"""Every family: `forward`, the prefix read again, and steps over arrays give the same numbers and texts."""
+"""Every family: `forward`, the prefix read again, and steps in NumPy give the same numbers and texts."""
 
 import sys
 from collections.abc import Mapping
@@ -252,7 +252,7 @@ def test_texts_that_share_a_window_do_not_see_each_other() -> None:
     np.testing.assert_allclose(packed, np.concatenate([logits(*text) for text in texts]), atol=1e-5)
 
 
-# What the steps over arrays do not support
+# What the steps in NumPy do not support
 
 
 @pytest.mark.parametrize(
@@ -330,7 +330,7 @@ def test_a_predictor_answers_as_with_the_network_alone_and_in_a_batch(
     ours = EmpatheticPredictor(config, trained)
     expected = predictor_of(config, network, WORDS).answer(CONTEXTS, 4)
     together, alone = ours.answer(CONTEXTS, 4), [ours.answer([context], 4)[0] for context in CONTEXTS]
-    told = ".: the steps over arrays do not know model.feed_forward: cc; answering through Paddle, which"
+    told = ".: the steps in NumPy do not know model.feed_forward: cc; answering through Paddle, which"
     assert ("network" in vars(trained)) == (family == "convolutional")  # else the arrays were enough
     assert [m.startswith(told) for m in caplog.messages] == [True] * (family == "convolutional")
     for found in (together, alone):

@@ -38,7 +38,7 @@ UNFINISHED = (
     f"{MANIFEST}.partial"  # written first and renamed last: a folder that has neither is not of this library
 )
 PROGRESS = "progress.json"  # of a run, in the checkpoint that it can be continued from
-THROUGH_PADDLE = "through_paddle.txt"  # why the model does not answer by its steps over arrays
+THROUGH_PADDLE = "through_paddle.txt"  # why the model does not answer by its steps in NumPy
 VOCABULARY_SUFFIX = ".vocabulary.txt"
 _PLAIN_NAME = re.compile(r"\w[\w.-]*")  # anything else could name a file outside of the folder
 

@@ -29,7 +29,7 @@ class TrainedModel:
     Args:
         build: makes the network, with its weights.
         files: the task's own files in a bundle, by name.
-        weights: by structured name, for a model over arrays; None for a network that exists already.
+        weights: by structured name, for a model in NumPy; None for a network that exists already.
     """
 
     def __init__(
@@ -89,13 +89,13 @@ class TrainedModel:
         make: Callable[[Mapping[str, np.ndarray]], Any],
         through_paddle: Callable[[nn.Layer], Any] | None = None,
     ) -> Any:
-        """Return a model over arrays, or one through Paddle: for a GPU, and for a network that exists already.
+        """Return a model in NumPy, or one through Paddle: for a GPU, and for a network that exists already.
 
         Where the arrays do not support the network, Paddle answers too, and the log says why.
 
         Args:
-            make: makes the model over arrays.
-            through_paddle: makes that of the network; by default it offers `StepModel` by reading the prefix again.
+            make: makes the model in NumPy.
+            through_paddle: makes that of the network; by default one that reads the prefix again at each step.
         """
         if self._weights is not None and current_is_cpu():
             try:

@@ -22,9 +22,9 @@ class PrefixState(NamedTuple):
 
 
 class PrefixModel:
-    """Offers `StepModel` for a network without steps of its own.
+    """Implements `StepModel` for a network without steps of its own.
 
-    Slower than steps over arrays, whose costs do not grow with the prefix; it serves a GPU, displays in training, and
+    Slower than steps in NumPy, whose costs do not grow with the prefix; it serves a GPU, displays in training, and
     families without NumPy steps.
 
     Args:

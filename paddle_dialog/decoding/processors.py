@@ -95,17 +95,15 @@ class MinimumLength:
 
     Args:
         length: tokens without the end token.
-        eos_id: end token.
     """
 
-    def __init__(self, length: int, eos_id: int) -> None:
+    def __init__(self, length: int) -> None:
         self._length = length
-        self._eos_id = eos_id
 
     def __call__(self, scores: np.ndarray, prefixes: Prefixes) -> None:
         """Forbid the end token in short texts."""
         if prefixes.length < self._length:
-            scores[:, self._eos_id] = FORBIDDEN
+            scores[:, Vocabulary.eos_id] = FORBIDDEN
 
 
 class NoRepeatNGram:

@@ -15,6 +15,7 @@ from paddle_dialog.layers.masks import length_mask
 from paddle_dialog.layers.recurrent import AttentionMemory
 from paddle_dialog.models.networks import LstmDecoder
 from paddle_dialog.models.seq2seq import Seq2Seq
+from paddle_dialog.text.vocabulary import Vocabulary
 
 UNUSED = -1e8  # Paddle starts the slots beyond the first at -1e9; one that is still there holds no text
 
@@ -28,14 +29,12 @@ class ReferenceDecoder(nn.Layer):
         network: scores the token after each target by `next_scores(source, lengths, target)`.
         beam_size: K.
         max_length: tokens of a text at most, the end token not counted.
-        bos_id: start token.
-        eos_id: end token.
     """
 
-    def __init__(self, network: nn.Layer, beam_size: int, max_length: int, bos_id: int, eos_id: int) -> None:
+    def __init__(self, network: nn.Layer, beam_size: int, max_length: int) -> None:
         super().__init__()
         self.network = network
-        self._beam_size, self._max_length, self._ends = beam_size, max_length, (bos_id, eos_id)
+        self._beam_size, self._max_length = beam_size, max_length
 
     @paddle.no_grad()
     def forward(self, source: Tensor, lengths: Tensor) -> tuple[Tensor, ...]:
@@ -45,7 +44,7 @@ class ReferenceDecoder(nn.Layer):
             Tokens [B, T, K], their number [B, K], log-probabilities [B, K], and whether texts have ended [B, K].
         """
         cell, states = self._cell(source, lengths)
-        decoder = nn.BeamSearchDecoder(cell, *self._ends, self._beam_size)
+        decoder = nn.BeamSearchDecoder(cell, Vocabulary.bos_id, Vocabulary.eos_id, self._beam_size)
         ids, final, steps = nn.dynamic_decode(
             decoder, inits=states, max_step_num=self._max_length, return_length=True
         )
@@ -86,8 +85,6 @@ def reference_beam_search(
     beam_size: int = 10,
     n_best: int = 1,
     max_length: int = 64,
-    bos_id: int = 2,
-    eos_id: int = 3,
 ) -> list[list[Hypothesis]]:
     """Run beam search without length penalty, processors or early stopping, by `paddle.Model.predict_batch`.
 
@@ -107,7 +104,7 @@ def reference_beam_search(
         raise UserError(
             f"decoding: n_best is {n_best}, it must be at least 1 and at most beam_size ({beam_size})"
         )
-    model = paddle.Model(ReferenceDecoder(network, beam_size, max_length, bos_id, eos_id))
+    model = paddle.Model(ReferenceDecoder(network, beam_size, max_length))
     model.prepare()
     ids, *columns = model.predict_batch([source, lengths])
     return [

@@ -9,6 +9,7 @@ import numpy as np
 
 from paddle_dialog.decoding.interface import StepModel, TextReader
 from paddle_dialog.decoding.scores import ScoreTable
+from paddle_dialog.text.vocabulary import Vocabulary
 
 
 def text_log_probs(
@@ -17,20 +18,16 @@ def text_log_probs(
     lengths: np.ndarray,
     texts: Sequence[Sequence[int]],
     inputs: Sequence[int] | None = None,
-    bos_id: int = 2,
-    eos_id: int = 3,
     state: Any = None,
 ) -> np.ndarray:
     """Return the teacher-forced log-probability of each text, its end token included.
 
     Args:
-        model: offers `StepModel`; one that offers `TextReader` too is asked for all texts at once.
+        model: implements `StepModel`; one that offers `TextReader` too is asked for all texts at once.
         source: ids, [B, S] int64, or [B, S, k] where a model reads k numbers at each position.
         lengths: [B] int64.
         texts: M texts, ids without start and end token.
         inputs: the row of the source that each text belongs to; by default there is one text for each row.
-        bos_id: start token.
-        eos_id: end token.
         state: what `model.encode` returns for these inputs, where they are read already.
 
     Returns:
@@ -42,10 +39,12 @@ def text_log_probs(
         return model.state_log_probs(model.text_states(source, lengths, texts, rows), texts)
     if state is None:
         state = model.encode(source, lengths)
-    tokens = np.full(len(source), bos_id, dtype=np.int64)  # of each row of the state
+    tokens = np.full(len(source), Vocabulary.bos_id, dtype=np.int64)  # of each row of the state
     table, normalised = ScoreTable(), bool(getattr(model, "returns_log_probabilities", False))
     sizes = np.array([len(text) for text in texts], dtype=np.int64)  # [M]
-    written = np.full((len(texts), int(sizes.max(initial=0)) + 1), eos_id, dtype=np.int64)  # [M, T + 1]
+    written = np.full(
+        (len(texts), int(sizes.max(initial=0)) + 1), Vocabulary.eos_id, dtype=np.int64
+    )  # [M, T + 1]
     for line, text in zip(written, texts, strict=True):
         line[: len(text)] = text
     totals = np.zeros(len(texts))  # [M]

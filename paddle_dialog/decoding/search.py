@@ -15,6 +15,7 @@ from paddle_dialog.decoding.processors import LogitsProcessor, Prefixes, allow_o
 from paddle_dialog.decoding.sampling import draw_tokens, uniform_numbers
 from paddle_dialog.decoding.scores import ScoreTable, best_candidates, capped, group_starts
 from paddle_dialog.errors import UserError
+from paddle_dialog.text.vocabulary import Vocabulary
 
 Rules = TypeVar("Rules")
 Found = TypeVar("Found")
@@ -47,8 +48,7 @@ class SearchOptions:
     seed: int = 0
     # Applied in this order to the log-probabilities of each step.
     processors: Sequence[LogitsProcessor] = ()
-    bos_id: int = 2  # start token, given to the first step
-    eos_id: int = 3  # end token
+    bos_id: int = Vocabulary.bos_id  # start token, given to the first step
 
     def __post_init__(self) -> None:
         if self.strategy == "greedy" and self.n_best > 1:
@@ -132,7 +132,7 @@ def decode(
     an empty list: relax them and search again.
 
     Args:
-        model: offers `StepModel`.
+        model: implements `StepModel`.
         source: ids, [B, S] int64, or [B, S, k] where a model reads k numbers at each position.
         lengths: real length of each row, [B] int64.
         options: how to search.
@@ -238,8 +238,8 @@ class _CachedModel:
             process(values, prefixes)
         ends = np.ones(len(last), dtype=bool)
         for row in np.flatnonzero(prefixes.limits == prefixes.length).tolist():
-            ends[row] = values[row].argmax() == self._options.eos_id
-            allow_only(values, row, self._options.eos_id)
+            ends[row] = values[row].argmax() == Vocabulary.eos_id
+            allow_only(values, row, Vocabulary.eos_id)
         return self._table, ends
 
 
@@ -291,7 +291,7 @@ class _Beam:
                 self.in_beam.append(waiting.pop(0))
             if len(self.in_beam) >= free:
                 break
-            if candidate.token != self.options.eos_id:
+            if candidate.token != Vocabulary.eos_id:
                 growing.append(candidate)
                 continue
             text = prefixes.tokens[candidate.row].tolist()
@@ -402,10 +402,10 @@ def _sample(
         rows, draws, drawn = rows[alive], draws[alive], drawn[alive]  # [M'] from here on
         totals = totals[alive] + capped(table.values[rows, drawn])
         log_probs = log_probs[alive] + table.log_probs(rows, drawn)
-        for place in np.flatnonzero(drawn == options.eos_id).tolist():
+        for place in np.flatnonzero(drawn == Vocabulary.eos_id).tolist():
             row, log_prob, total = rows[place], float(log_probs[place]), float(totals[place])
             texts[inputs[row]].append(Hypothesis.of(tokens[row].tolist(), log_prob, bool(ends[row]), total))
-        on = np.flatnonzero(drawn != options.eos_id)
+        on = np.flatnonzero(drawn != Vocabulary.eos_id)
         draws, totals, log_probs = draws[on], totals[on], log_probs[on]  # [M'']
         width = table.values.shape[1]
         grown, rows = np.unique(rows[on] * width + drawn[on], return_inverse=True)  # [N'], [M'']

@@ -41,7 +41,6 @@ class PointerGenerator(nn.Layer):
         sampled: int = 0,
     ) -> None:
         super().__init__()
-        self.vocab_size = vocab_size
         self.sampled = sampled
         self.temperature = temperature
         self.output = (

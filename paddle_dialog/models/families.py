@@ -1,4 +1,4 @@
-"""The families by name, as networks and over arrays; Paddle is imported where it is needed."""
+"""The families by name, as networks and in NumPy; Paddle is imported where it is needed."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from paddle_dialog.models.numpy_causal_transformer import (
     NumpyCausalLm,
 )
 from paddle_dialog.models.numpy_layers import NumpyDecoder, NumpyEncoder
-from paddle_dialog.models.numpy_operators import Weights, known_choice
+from paddle_dialog.models.numpy_operators import Weights, require_supported
 from paddle_dialog.models.numpy_recurrent import NumpyLstmDecoder, NumpyLstmEncoder, NumpyRecurrentLm
 from paddle_dialog.models.numpy_transformer import NumpyTransformerDecoder, NumpyTransformerEncoder
 from paddle_dialog.processes import total_memory
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
     from paddle_dialog.models.networks import Decoder, Encoder
 
-# Encoder and decoder of each family over arrays; `networks.PAIRS` has those of Paddle.
+# Encoder and decoder of each family in NumPy; `networks.PAIRS` has those of Paddle.
 NUMPY_PAIRS: dict[str, tuple[Any, Any]] = {
     LstmAttentionConfig.name: (NumpyLstmEncoder, NumpyLstmDecoder),
     TransformerConfig.name: (NumpyTransformerEncoder, NumpyTransformerDecoder),
@@ -73,13 +73,13 @@ def numpy_pair(config: FamilyConfig, weights: Weights) -> tuple[NumpyEncoder, Nu
 
 def numpy_encoder(config: FamilyConfig, weights: Weights) -> NumpyEncoder:
     """Return the encoder of the weights `encoder.…` of a network alone."""
-    known_choice("model.name", config.name, *NUMPY_PAIRS)
+    require_supported("model.name", config.name, *NUMPY_PAIRS)
     encoder: NumpyEncoder = NUMPY_PAIRS[config.name][0](config, weights)
     return encoder
 
 
 def build_lm(config: LanguageModelConfig, vocab_size: int, rows: int) -> nn.Layer:
-    """Return an untrained language model; `rows` of a training batch are those whose state is carried."""
+    """Return an untrained language model; a recurrent one keeps a state for each of the batch's `rows`."""
     from paddle_dialog.models import networks
 
     if isinstance(config, CausalLmConfig):
@@ -88,7 +88,7 @@ def build_lm(config: LanguageModelConfig, vocab_size: int, rows: int) -> nn.Laye
 
 
 def numpy_lm(config: LanguageModelConfig, vocab_size: int, arrays: Mapping[str, np.ndarray]) -> Any:
-    """Return a language model over arrays, which offers `StepModel`."""
+    """Return a language model in NumPy, which implements `StepModel`."""
     if isinstance(config, CausalLmConfig):
         return NumpyCausalLm(config, vocab_size, arrays)
     return NumpyRecurrentLm(config, vocab_size, arrays)

@@ -1,6 +1,6 @@
 """The families as Paddle networks: encoders of sources with decoders of targets, and language models.
 
-Decoders read all positions of known targets at once. Step by step, a family decodes over arrays, or through
+Decoders read all positions of known targets at once. Step by step, a family decodes in NumPy, or through
 `decoding.paddle_steps`, which reads the prefix again.
 """
 
@@ -31,7 +31,7 @@ from paddle_dialog.layers.transformer import (
     KeyValue,
 )
 
-NOTHING_READ = -1e30  # a position that none follows
+NO_POSITION = -1e30  # from which no text continues
 
 
 class Encoder(nn.Layer):
@@ -52,7 +52,7 @@ class Encoder(nn.Layer):
             real: bool [B, S], False on padding.
 
         Returns:
-            Outputs [B, S, H], and further input of the decoder, or None.
+            Outputs [B, S, H], and the encoder's final states for the decoder, or None.
         """
         raise NotImplementedError
 
@@ -67,7 +67,7 @@ class Decoder(nn.Layer):
             embedded: [B, T, E].
             outputs: of the encoder [B, S, H].
             real: bool [B, S], False on padding.
-            final: what else the encoder returned.
+            final: the encoder's final states, or None.
 
         Returns:
             Hidden [B, T, width], and attention over the source [B, T, S], 0 on padding.
@@ -115,7 +115,7 @@ class LstmDecoder(Decoder):
         )
 
     def start(self, outputs: Tensor, real: Tensor, final: Any) -> tuple[AttentionMemory, Any]:
-        """Return the projected source and the cell's first states; the first previous output is zero."""
+        """Return the projected source and the cell's first states; the input feed starts at zero."""
         return self.cell.prepare_memory(outputs, real), self.cell.initial_states(self.bridge(final))
 
     def forward(self, embedded: Tensor, outputs: Tensor, real: Tensor, final: Any) -> tuple[Tensor, Tensor]:
@@ -319,7 +319,7 @@ class CarriedState(nn.Layer):
     def __init__(self, shape: list[int]) -> None:
         super().__init__()
         self.register_buffer("state", paddle.zeros(shape))
-        self.register_buffer("position", paddle.full([shape[2]], NOTHING_READ, "float64"))
+        self.register_buffer("position", paddle.full([shape[2]], NO_POSITION, "float64"))
 
     def before(self, positions: Tensor) -> Tensor:
         """Return the state [P, L, B, H] before windows that begin at `positions` [B]; zeros where a text begins."""

@@ -1,4 +1,4 @@
-"""The causal Transformer over arrays: one stack reads a source and then its targets.
+"""The causal Transformer in NumPy: one stack reads a source and then its targets.
 
 It decodes row by row, or many texts at once. The keys and values of a source are kept once, whatever the number of
 its rows.
@@ -32,7 +32,7 @@ from paddle_dialog.text.vocabulary import Vocabulary
 
 
 class NumpyCausalTransformer:
-    """The numbers of `layers.transformer.CausalTransformer`.
+    """`layers.transformer.CausalTransformer` in NumPy, with the same results.
 
     Args:
         name: of the stack.
@@ -153,7 +153,7 @@ class _CausalLayer(NumpyTransformerLayer):
 
 
 class NumpyCausalEncoder:
-    """The numbers of `CausalEncoder`."""
+    """`CausalEncoder` in NumPy, with the same results."""
 
     def __init__(self, config: CausalTransformerConfig, weights: Weights) -> None:
         self.output_size = config.width
@@ -166,7 +166,7 @@ class NumpyCausalEncoder:
 
 
 class NumpyCausalDecoder(NumpyDecoder):
-    """The numbers of `CausalDecoder`."""
+    """`CausalDecoder` in NumPy, with the same results."""
 
     def __init__(
         self, config: CausalTransformerConfig, weights: Weights, encoder: NumpyCausalEncoder
@@ -221,7 +221,7 @@ class NumpyCausalDecoder(NumpyDecoder):
 
 
 class NumpyCausalLm:
-    """Offers `StepModel` and `TextReader` over arrays, with the numbers of `CausalLm`.
+    """Implements `StepModel` and `TextReader` in NumPy, with the results of `CausalLm`.
 
     Args:
         vocab_size: V.

@@ -1,4 +1,4 @@
-"""What the families over arrays share: their interfaces, the state of decoding, and the Transformer's layer."""
+"""What the families in NumPy share: their interfaces, the state of decoding, and the Transformer's layer."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import numpy as np
 
 from paddle_dialog.config.models import CausalConfig, TransformerConfig
 from paddle_dialog.models.numpy_operators import NumpyLayerNorm, NumpyLinear, Weights, padding_mask, softmax
+from paddle_dialog.text.vocabulary import Vocabulary
 
 GROWTH = 4  # positions added to a full cache
 
@@ -38,7 +39,7 @@ class RowSources(NamedTuple):
         return cls(inputs, slots, (count, size), is_full)
 
     def take(self, index: np.ndarray) -> tuple[RowSources, np.ndarray | None]:
-        """Return the places of the rows `index` [M], and the inputs that are left [B'], None where all are."""
+        """Return the places of the rows `index` [M], and the inputs still in use [B'], None if all are."""
         if np.array_equal(self.inputs[index], self.inputs):
             return self, None  # rows that stay with their input, as in most steps of a search
         left, inputs = np.unique(self.inputs[index], return_inverse=True)
@@ -70,7 +71,7 @@ class DecoderState(Protocol):
         """Which source each row belongs to."""
 
     def reorder(self: State, index: np.ndarray) -> tuple[State, np.ndarray | None]:
-        """Return the state of the rows `index` [M], and the sources that are left [B'], None where all are.
+        """Return the state of the rows `index` [M], and the sources still in use [B'], None if all are.
 
         What belongs to the sources is copied only where some are gone.
         """
@@ -141,13 +142,13 @@ class AttentionCache(NamedTuple):
         return self._replace(past=past, length=self.length + 1)
 
     def reorder(self, index: np.ndarray) -> tuple[AttentionCache, np.ndarray | None]:
-        """Return the cache of the rows `index` [M], and the inputs that are left [B'], or None where all are."""
-        rows, left = self.rows.take(index)
+        """Return the cache of the rows `index` [M], and the inputs still in use [B'], or None if all are."""
+        rows, kept = self.rows.take(index)
         moved = self._replace(rows=rows, past=self.past.take(index, axis=0))
-        if left is None:
+        if kept is None:
             return moved, None
-        memory, mask, *sources = (array[left] for array in (self.memory, self.mask, *self.sources))
-        return moved._replace(memory=memory, mask=mask, sources=tuple(sources)), left
+        memory, mask, *sources = (array[kept] for array in (self.memory, self.mask, *self.sources))
+        return moved._replace(memory=memory, mask=mask, sources=tuple(sources)), kept
 
 
 class PrefixTrie(NamedTuple):
@@ -161,12 +162,12 @@ class PrefixTrie(NamedTuple):
     sizes: np.ndarray  # [M] positions of each text, the begin token counted
 
     @classmethod
-    def of(cls, texts: Sequence[Sequence[int]], bos_id: int, eos_id: int) -> PrefixTrie:
+    def of(cls, texts: Sequence[Sequence[int]]) -> PrefixTrie:
         """Make the tree of texts, given as ids without begin and end token."""
         sizes = np.array([len(text) + 1 for text in texts], dtype=np.int64)  # [M]
         shape = len(texts), int(sizes.max(initial=1))
-        paths, following = np.zeros(shape, dtype=np.int64), np.full(shape, eos_id, dtype=np.int64)
-        tokens, places, owners = [bos_id], [0], [0]
+        paths, following = np.zeros(shape, dtype=np.int64), np.full(shape, Vocabulary.eos_id, dtype=np.int64)
+        tokens, places, owners = [Vocabulary.bos_id], [0], [0]
         children: dict[tuple[int, int], int] = {}
         for number, text in enumerate(texts):
             node = 0

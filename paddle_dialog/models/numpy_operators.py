@@ -64,10 +64,10 @@ class Weights:
             raise UnsupportedModelError(f"{min(left)} is unknown")
 
 
-def known_choice(key: str, value: object, *known: object) -> None:
+def require_supported(key: str, value: object, *known: object) -> None:
     """Raise `UnsupportedModelError` where the NumPy steps do not know a setting that chooses what is computed."""
     if value not in known:
-        raise UnsupportedModelError(f"the steps over arrays do not know {key}: {value}")
+        raise UnsupportedModelError(f"the steps in NumPy do not know {key}: {value}")
 
 
 class Table:

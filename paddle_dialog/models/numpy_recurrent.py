@@ -1,4 +1,4 @@
-"""The recurrent families over arrays: cells, the pair with attention and input feeding, and the language model."""
+"""The recurrent families in NumPy: cells, the pair with attention and input feeding, and the language model."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from paddle_dialog.models.numpy_layers import NumpyDecoder, RowSources
 from paddle_dialog.models.numpy_operators import (
     NumpyLinear,
     Weights,
-    known_choice,
     padding_mask,
+    require_supported,
     softmax,
     without_padding,
 )
@@ -38,7 +38,7 @@ class NumpyCell:
     """
 
     def __init__(self, kind: str, weights: Weights, name: str, suffix: str, inputs: int, hidden: int) -> None:
-        known_choice("model.cell", kind, "lstm", "gru")
+        require_supported("model.cell", kind, "lstm", "gru")
         self._kind, self._size = kind, hidden
         factors = [0.5, 0.5, 1.0, 0.5] if kind == "lstm" else [0.5, 0.5, 1.0]  # of i, f, g, o; of r, z, c
         halves = np.repeat(np.array(factors, dtype=np.float32), hidden)
@@ -67,9 +67,10 @@ class NumpyCell:
     def _lstm(self, gates: np.ndarray, cell: np.ndarray) -> CellState:
         one, half, size = np.float32(1), np.float32(0.5), self._size
         np.tanh(gates, out=gates)
-        take, keep, new, out = (gates[:, part * size : (part + 1) * size] for part in range(4))  # [N, H] each
-        cell = ((take + one) * new + (keep + one) * cell) * half
-        return (out + one) * half * np.tanh(cell), cell
+        # Input, forget, candidate and output, [N, H] each.
+        i, f, g, o = (gates[:, part * size : (part + 1) * size] for part in range(4))
+        cell = ((i + one) * g + (f + one) * cell) * half
+        return (o + one) * half * np.tanh(cell), cell
 
     def _gru(self, inputs: np.ndarray, recurrent: np.ndarray, hidden: np.ndarray) -> CellState:
         """Take a step of a GRU whose reset gate acts after the product, as Paddle's does."""
@@ -81,7 +82,7 @@ class NumpyCell:
 
 
 class NumpyLstmEncoder:
-    """The numbers of `LstmEncoder`; the decoder starts with the states of each layer."""
+    """`LstmEncoder` in NumPy, with the same results; the decoder starts with the states of each layer."""
 
     def __init__(self, config: LstmAttentionConfig, weights: Weights) -> None:
         hidden = config.hidden_size
@@ -138,34 +139,34 @@ class LstmState(NamedTuple):
     mask: np.ndarray  # additive [B, 1, S]
 
     def reorder(self, index: np.ndarray) -> tuple[LstmState, np.ndarray | None]:
-        """Return the state of the rows `index` [M], and the sources that are left [B'], None where all are."""
+        """Return the state of the rows `index` [M], and the sources still in use [B'], None if all are."""
         cells = [tuple(part[index] for part in state) for state in self.cells]
-        rows, left = self.rows.take(index)
+        rows, kept = self.rows.take(index)
         moved = self._replace(cells=cells, feed=self.feed[index], rows=rows)
-        if left is None:
+        if kept is None:
             return moved, None
-        values, keys, mask = (array[left] for array in (self.values, self.keys, self.mask))
-        return moved._replace(values=values, keys=keys, mask=mask), left
+        values, keys, mask = (array[kept] for array in (self.values, self.keys, self.mask))
+        return moved._replace(values=values, keys=keys, mask=mask), kept
 
 
 class NumpyLstmDecoder(NumpyDecoder):
-    """The numbers of `LstmDecoder`."""
+    """`LstmDecoder` in NumPy, with the same results."""
 
     def __init__(self, config: LstmAttentionConfig, weights: Weights, encoder: NumpyLstmEncoder) -> None:
-        size, hidden, cell = config.embedding_size, config.hidden_size, "decoder.cell"
+        size, hidden, name = config.embedding_size, config.hidden_size, "decoder.cell"
         memory_size = encoder.output_size
         count = config.num_layers * config.state_parts if memory_size != hidden else 0
         self._bridge = [
             NumpyLinear.named(weights, f"decoder.bridge.projections.{number}", memory_size, hidden)
             for number in range(count)
         ]
-        self._memory_projection = NumpyLinear.named(weights, f"{cell}.memory_projection", memory_size, hidden)
+        self._memory_projection = NumpyLinear.named(weights, f"{name}.memory_projection", memory_size, hidden)
         self._score = _Score(config, weights)
-        self._output_projection = NumpyLinear.named(weights, f"{cell}.output_projection", 2 * hidden, hidden)
+        self._output_projection = NumpyLinear.named(weights, f"{name}.output_projection", 2 * hidden, hidden)
         self._input_feeding = config.input_feeding
         inputs = [size + hidden if config.input_feeding else size] + [hidden] * (config.num_layers - 1)
         self._cells = [
-            NumpyCell(config.cell, weights, f"{cell}.cells.{n}", "", inputs[n], hidden)
+            NumpyCell(config.cell, weights, f"{name}.cells.{n}", "", inputs[n], hidden)
             for n in range(config.num_layers)
         ]
         self._of_input = [NumpyLinear(cell.of_input, cell.bias) for cell in self._cells]
@@ -200,7 +201,7 @@ class _Score:
     """The score functions of `layers.recurrent`."""
 
     def __init__(self, config: LstmAttentionConfig, weights: Weights) -> None:
-        known_choice("model.score", config.score, "dot", "scaled_dot", "additive", "bilinear")
+        require_supported("model.score", config.score, "dot", "scaled_dot", "additive", "bilinear")
         size = config.hidden_size
         name = "decoder.cell.attention.score"
         self._scale = np.float32(size**-0.5 if config.score == "scaled_dot" else 1.0)
@@ -224,7 +225,7 @@ class _Score:
 
 
 class NumpyRecurrentLm:
-    """Offers `StepModel` over arrays, with the numbers of `RecurrentLm`; a state is [N, L, P, H].
+    """Implements `StepModel` in NumPy, with the results of `RecurrentLm`; a state is [N, L, P, H].
 
     Args:
         vocab_size: V.

@@ -1,4 +1,4 @@
-"""Models from source to target over arrays, which answer on the CPU without Paddle; with and without copying."""
+"""Models from source to target in NumPy, which answer on the CPU without Paddle; with and without copying."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ BLOCK = 16  # rows normalised at once, so that they stay in the cache
 
 
 class NumpySeq2Seq:
-    """Offers `StepModel` over arrays, with the numbers of `Seq2Seq`.
+    """Implements `StepModel` in NumPy, with the results of `Seq2Seq`.
 
     Args:
         vocab_size: V.
@@ -58,7 +58,7 @@ class NumpySeq2Seq:
 
 
 class NumpyReadingSeq2Seq(NumpySeq2Seq):
-    """Offers `TextReader` too, for the Transformer."""
+    """Implements `TextReader` too, for the Transformer."""
 
     def text_states(
         self, source: np.ndarray, lengths: np.ndarray, texts: Sequence[Sequence[int]], inputs: np.ndarray
@@ -97,7 +97,7 @@ def _alike(lengths: np.ndarray, sizes: np.ndarray) -> Iterator[np.ndarray]:
 def numpy_seq2seq(
     config: ModelConfig | PretrainedConfig, vocab_size: int, arrays: Mapping[str, np.ndarray]
 ) -> NumpySeq2Seq:
-    """Return the model over arrays, which offers `TextReader` where its family can."""
+    """Return the model in NumPy, which implements `TextReader` where its family can."""
     if isinstance(config, PretrainedConfig):
         raise UnsupportedModelError("the model is pretrained")
     reads = config.name == TransformerConfig.name
@@ -194,7 +194,7 @@ class NumpyPointerState(NamedTuple):
 
 
 class NumpyPointerSeq2Seq:
-    """Offers `StepModel` over arrays, with the numbers of `PointerSeq2Seq`.
+    """Implements `StepModel` in NumPy, with the results of `PointerSeq2Seq`.
 
     A step writes into the cache of the state it is given, which must not be used afterwards.
 

@@ -1,4 +1,4 @@
-"""The Transformer over arrays: the encoder reads whole sources, the decoder goes position by position."""
+"""The Transformer in NumPy: the encoder reads whole sources, the decoder goes position by position."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from paddle_dialog.models.numpy_operators import (
     NumpyLayerNorm,
     NumpyLinear,
     Weights,
-    known_choice,
     padding_mask,
+    require_supported,
     softmax,
 )
 
@@ -117,13 +117,13 @@ class NumpyDecoderLayer(NumpyTransformerLayer):
 
 
 class NumpyTransformerEncoder:
-    """The numbers of `TransformerEncoder`, of the form of the family that is written here."""
+    """`TransformerEncoder` in NumPy, with the same results, in the form of this family."""
 
     def __init__(self, config: TransformerConfig, weights: Weights) -> None:
-        known_choice("model.feed_forward", config.feed_forward, "ll")
-        known_choice("model.project_embeddings", config.project_embeddings, False)
+        require_supported("model.feed_forward", config.feed_forward, "ll")
+        require_supported("model.project_embeddings", config.project_embeddings, False)
         for key in ("key_size", "value_size"):
-            known_choice(f"model.{key}", getattr(config, key), None, config.width)
+            require_supported(f"model.{key}", getattr(config, key), None, config.width)
         self.output_size = config.width
         self.positions = sinusoids(max_length=config.max_positions, width=config.width)  # [positions, D]
         self._layers = [
@@ -143,7 +143,7 @@ class NumpyTransformerEncoder:
 
 
 class NumpyTransformerDecoder(NumpyDecoder):
-    """The numbers of `TransformerDecoder`."""
+    """`TransformerDecoder` in NumPy, with the same results."""
 
     def __init__(self, config: TransformerConfig, weights: Weights, encoder: NumpyTransformerEncoder) -> None:
         width = config.width

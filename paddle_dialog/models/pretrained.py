@@ -65,7 +65,7 @@ class _KeyValues:
 
 
 class PretrainedLM(nn.Layer):
-    """A causal language model that reads tokens after others, and offers `StepModel` in evaluation mode.
+    """A causal language model that reads tokens after others, and implements `StepModel` in evaluation mode.
 
     Args:
         config: where it is, and what of it is trained.
@@ -171,7 +171,7 @@ class PretrainedLM(nn.Layer):
 
 
 class PretrainedSeq2Seq(PretrainedLM):
-    """Source to target, character by character; offers `StepModel` with logits.
+    """Source to target, character by character; implements `StepModel` with logits.
 
     Args:
         config: where the model is, and what of it is trained.

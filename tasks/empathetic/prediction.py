@@ -48,7 +48,6 @@ from paddle_dialog.tasks.empathetic.replies import (
 )
 from paddle_dialog.tasks.empathetic.turns import STATEMENT, Act, TurnReading, read_turn
 from paddle_dialog.text.characters import LanguageName, language_of
-from paddle_dialog.text.vocabulary import Vocabulary
 
 if TYPE_CHECKING:
     from paddle import nn
@@ -381,7 +380,7 @@ class EmpatheticPredictor(GenerationPredictor):
     ) -> SearchOptions:
         """Return the generator's search for candidates where `n_best` replies are wanted."""
         forbidden = ForbiddenTokens([not_words(self.emotions)])
-        processors: list[LogitsProcessor] = [forbidden, MinimumLength(MIN_LENGTH, Vocabulary.eos_id)]
+        processors: list[LogitsProcessor] = [forbidden, MinimumLength(MIN_LENGTH)]
         if settings.no_repeat_ngram:
             processors.append(NoRepeatNGram(settings.no_repeat_ngram))
         return SearchOptions.of(settings, n_best, self.config.seed if seed is None else seed, processors)

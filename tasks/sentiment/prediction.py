@@ -16,8 +16,8 @@ from paddle_dialog.models.families import numpy_encoder
 from paddle_dialog.models.numpy_operators import (
     NumpyLinear,
     Weights,
-    known_choice,
     padding_mask,
+    require_supported,
     softmax,
     without_padding,
 )
@@ -153,10 +153,10 @@ def _in_words(text: str, language: str) -> str:
 
 
 class NumpySentiment:
-    """`SentimentNetwork` over arrays."""
+    """`SentimentNetwork` in NumPy."""
 
     def __init__(self, config: SentimentConfig, vocab_size: int, arrays: Mapping[str, np.ndarray]) -> None:
-        known_choice("pooling", config.pooling, "max", "attention")
+        require_supported("pooling", config.pooling, "max", "attention")
         model, weights = config.model, Weights(arrays)
         table = without_padding(weights.take("embedding.table.weight", vocab_size, model.embedding_size))
         self._table = table * np.float32(model.embedding_size**0.5 if model.scale_embeddings else 1.0)

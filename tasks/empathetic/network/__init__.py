@@ -1,1 +1,1 @@
-"""EmoPrepend, its loss, and its steps over arrays."""
+"""EmoPrepend, its loss, and its steps in NumPy."""

@@ -147,7 +147,7 @@ class EmoPrepend(PointerSeq2Seq):
 
 
 class PaddleEmoPrepend(PrefixModel):
-    """Answers through Paddle as `NumpyEmoPrepend` does over arrays."""
+    """Answers through Paddle as `NumpyEmoPrepend` does in NumPy."""
 
     network: EmoPrepend
 

@@ -1,4 +1,4 @@
-"""EmoPrepend over arrays, which answers on the CPU without Paddle."""
+"""EmoPrepend in NumPy, which answers on the CPU without Paddle."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from paddle_dialog.models.numpy_layers import AttentionCache, PrefixTrie
 from paddle_dialog.models.numpy_operators import (
     Weights,
     attention_pool,
-    known_choice,
     label_log_softmax,
+    require_supported,
     softmax,
 )
 from paddle_dialog.models.numpy_seq2seq import NumpyPointerSeq2Seq, NumpyPointerState
@@ -28,13 +28,12 @@ from paddle_dialog.tasks.empathetic.data.encoding import (
     Source,
     column_weights,
 )
-from paddle_dialog.text.vocabulary import Vocabulary
 
 
 def numpy_emo_prepend(
     config: EmpatheticConfig, vocab_size: int, arrays: Mapping[str, np.ndarray]
 ) -> NumpyEmoPrepend:
-    """Build a trained model over arrays.
+    """Build a trained model in NumPy.
 
     Args:
         config: it was trained with.
@@ -58,7 +57,7 @@ def mean_and_last(hidden: np.ndarray, sizes: np.ndarray) -> np.ndarray:
 
 
 class NumpyEmoPrepend(NumpyPointerSeq2Seq):
-    """Offers `StepModel` and `read_contexts` over arrays, with the numbers of `EmoPrepend`.
+    """Implements `StepModel` and `read_contexts` in NumPy, with the results of `EmoPrepend`.
 
     Args:
         config: of the network.
@@ -157,7 +156,7 @@ class NumpyCausalEmoPrepend(NumpyEmoPrepend):
             log p(reply, end | context), float64 [K], and mean and last outputs [K, 2 D].
         """
         assert isinstance(state.past, AttentionCache)
-        trie = PrefixTrie.of(replies, Vocabulary.bos_id, Vocabulary.eos_id)
+        trie = PrefixTrie.of(replies)
         inputs = np.zeros(len(trie.tokens), dtype=np.int64)  # [N]
         embedded = self._embed_target(trie.tokens, state.begin, inputs)  # [N, D]
         hidden, attention = self._causal.follow(embedded, trie, state.past)  # [N, D], [N, S]
@@ -189,7 +188,7 @@ class NumpyEmotionHead:
     """
 
     def __init__(self, config: EmpatheticConfig, weights: Weights, width: int) -> None:
-        known_choice("emotion.head", config.emotion.head, "cls", "attention")
+        require_supported("emotion.head", config.emotion.head, "cls", "attention")
         buckets, count = config.emotion.ngram_buckets, len(EMOTIONS_OF[config.language])
         self._query = None
         if config.emotion.head == "attention":

@@ -35,7 +35,7 @@ PLAIN = {"user": "Speaker: {}\n", "assistant": "Listener: {}\n", "reply": "Liste
 
 
 class PretrainedEmoPrepend(PretrainedLM):
-    """Offers `StepModel` with logits for batches of `Source`, whose turns are marked.
+    """Implements `StepModel` with logits for batches of `Source`, whose turns are marked.
 
     The turns are written in the model's own chat template. After them all labels are read at once, as a tree of their
     tokens in which each sees those before it in its label alone; the probability of a label is that of its tokens and
