@@ -14,13 +14,15 @@ from paddle_dialog.command_line import base_parser, integer_from
 
 def main(arguments: argparse.Namespace) -> None:
     """Print the parameters module by module, and their total; a shared table counts once."""
+    from paddle_dialog.config.models import PretrainedConfig
     from paddle_dialog.device import select_device
     from paddle_dialog.models.families import check_memory
     from paddle_dialog.recipes import load_config
 
     task, config = load_config(arguments.config, arguments.override)
     select_device(arguments.device)
-    sizes = task.vocabulary_sizes(arguments.vocab_size)
+    own = isinstance(config.model, PretrainedConfig)  # a pre-trained model brings its vocabulary
+    sizes = task.vocabulary_sizes(0 if own else arguments.vocab_size)
     check_memory(config.model, sum(sizes.values()), 1)
     network = task.build_network(config, sizes)
     modules: dict[str, int] = {}

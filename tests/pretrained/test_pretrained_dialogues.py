@@ -145,6 +145,10 @@ def test_a_model_that_is_not_tuned_is_evaluated(shape, language, tmp_path):
     assert outcome.status == 0 and f"weights: {base}" in outcome.stderr, outcome.stderr
     figures = json.loads(outcome.stdout)
     assert figures["perplexity"] > 50 and 0 <= figures["emotion_accuracy"] <= 1
+    counted = run_here(
+        "summary", "-c", "configs/empathetic_ernie.yaml", "-o", f"model.pretrained={base}", "--json"
+    )
+    assert json.loads(counted.stdout)["total"] > 0, counted.stderr
     for wrong in (["-c", "configs/empathetic.yaml"], []):
         line = run_here(*ask[:6], *wrong).error_line()
         assert (
