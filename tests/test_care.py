@@ -8,11 +8,9 @@ from typing import Any
 
 import pytest
 from command import run_here
-from empathetic_toys import random_predictor, save_model
-from empathetic_zh_toys import chinese_predictor, save_chinese_model
+from empathetic_toys import chinese_predictor, random_predictor, save_chinese_model, save_model
 from serving_toys import make_app, running
 
-from paddle_dialog.errors import UserError
 from paddle_dialog.serving.config import LimitsConfig
 from paddle_dialog.serving.endpoint import ByLanguage, WordFilter
 from paddle_dialog.serving.models import make_card
@@ -78,10 +76,9 @@ def test_no_sentence_is_said_in_full_again_and_a_denial_ends_it(language: Any) -
     assert SHIPPED.reassurance([turn, "Hello.", denial], reading, language) is None
 
 
-def answers_of(folder: Path, text: str | bytes) -> CareResponder:
-    path = folder / "answers.yaml"
-    path.write_bytes(text if isinstance(text, bytes) else text.encode())
-    return care_responder(CareConfig(str(path)))
+def answers_of(folder: Path, text: str) -> CareResponder:
+    (folder / "answers.yaml").write_text(text, encoding="utf-8")
+    return care_responder(CareConfig(str(folder / "answers.yaml")))
 
 
 def test_an_operator_gives_a_sentence_in_each_language_or_of_each_kind(tmp_path: Path) -> None:
@@ -90,29 +87,6 @@ def test_an_operator_gives_a_sentence_in_each_language_or_of_each_kind(tmp_path:
     own = answers_of(tmp_path, "".join(f"{kind}:\n  en: {kind}!\n  zh: 好\n" for kind in KINDS))
     turns = {"self_harm": "i want to die", "abuse": "he raped me", "violence": "my dad beats me every day"}
     assert all(answer(own, turn, language="zh") == f"{kind}!" for kind, turn in turns.items())
-
-
-@pytest.mark.parametrize(
-    ("text", "part"),
-    [
-        ("violence: {en: a, zh: b}", "has no sentences for 'self_harm'"),
-        ("self_harm: {en: a}\nviolence: b", "self_harm: has no sentence for 'zh'"),
-        ("self_harm: {en: a}\ndespair: b", "'despair' is no kind; there are self_harm, abuse, violence"),
-        ("en: fine", "has no sentence for 'zh'"),
-        ("en: 5\nzh: 好", "has no sentence for 'en'"),
-        ("en: a\nzh: b\nfr: c", "'fr' is no language; there are en, zh"),
-        ("- a", "has no sentences"),
-        ("en: [a", "is not YAML"),
-        (b"\xff", "not UTF-8"),
-    ],
-)
-def test_a_faulty_file_of_answers_is_refused(tmp_path: Path, text: str | bytes, part: str) -> None:
-    with pytest.raises(UserError, match=r"care\.answers: nowhere"):
-        care_responder(CareConfig("nowhere"))
-    with pytest.raises(UserError) as error:
-        answers_of(tmp_path, text)
-    assert str(error.value).startswith("care.answers: ") and "\n" not in str(error.value)
-    assert part in str(error.value)
 
 
 ENGLISH, CHINESE = answer(SHIPPED, "i want to die"), answer(SHIPPED, "我想死")
@@ -244,7 +218,7 @@ def test_another_language_gets_a_hint(predictor: Any, turn: str, languages: list
 
 
 def test_the_hint_is_said_beside_the_results(recipe: Path) -> None:
-    chinese = recipe.stem == "toy_zh"
+    chinese = "language: zh" in recipe.read_text(encoding="utf-8")
     turn = "my dog died yesterday" if chinese else "我的狗昨天死了。"
     outcome = run_here("predict", "-c", recipe, turn)
     said = "note: This model reads Chinese" if chinese else "note: 这个模型只懂英文"

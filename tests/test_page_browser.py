@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 from chromium import needs_chromium
-from empathetic_zh_toys import chinese_predictor
+from empathetic_toys import chinese_predictor
 from page_browser import _reply_predictor, ask, idle, low_contrasts, opened, say, served, serving
 from page_couplets import (
     KNOWN,

@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 import pytest
+from command import ROOT, Outcome, run_here
 from hypothesis import given
 from hypothesis import strategies as st
 
-from paddle_dialog.command_line import run_tool
 from paddle_dialog.errors import UserError
 from paddle_dialog.tasks.empathetic.turns import (
     ACTS,
@@ -23,9 +23,8 @@ from paddle_dialog.tasks.empathetic.turns import (
     read_turn,
     turn_features,
 )
-from tools.weights.empathetic.turn_fitting import key_of, main, make_parser, read_written
+from tools.weights.empathetic.turn_fitting import key_of, read_written
 
-ROOT = Path(__file__).parent.parent
 FRESH = Path(__file__).parent / "data"
 SAID = {  # act, mood, care of turns that a few words tell apart
     ("thanks", "gratitude", "none"): ["thank you so much", "thanks a lot", "many thanks to you"],
@@ -39,7 +38,7 @@ SAID = {  # act, mood, care of turns that a few words tell apart
 }
 
 
-def fitted(folder: Path, *arguments: str, text: str | None = None) -> int:
+def fitted(folder: Path, *arguments: object) -> Outcome:
     """Run the command that fits a reader, on a few turns."""
     lines = [
         "\t".join([*labels, "", f"{turn}{mark}"])
@@ -47,18 +46,18 @@ def fitted(folder: Path, *arguments: str, text: str | None = None) -> int:
         for turn in turns
         for mark in ("", "!", " ok")
     ]
-    (folder / "written.tsv").write_text("\n".join(lines) if text is None else text, encoding="utf-8")
-    files = ["--written", f"{folder}/written.tsv", "--output", f"{folder}/reader", *arguments]
-    return run_tool(main, make_parser(), files)
+    (folder / "written.tsv").write_text("\n".join(lines), encoding="utf-8")
+    files = ("--written", folder / "written.tsv", "--output", folder / "reader", *arguments)
+    return run_here("weights/empathetic/turn_fitting", *files)
 
 
-def test_the_command_fits_a_reader_of_new_turns(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_command_fits_a_reader_of_new_turns(tmp_path: Path) -> None:
     (tmp_path / "others.tsv").write_text(
         "-\t-\tself_harm\t\tdie and end it\nthanks\tgratitude\tnone\t\tthank you\n"
     )
-    assert fitted(tmp_path, "--held-out", f"{tmp_path}/others.tsv") == 0
-    printed = capsys.readouterr().out
-    assert "act: 1.000 right of 1" in printed and "care self_harm: 1 of 1 get the whole answer" in printed
+    outcome = fitted(tmp_path, "--held-out", tmp_path / "others.tsv")
+    assert outcome.status == 0 and "act: 1.000 right of 1" in outcome.stdout, outcome.stderr
+    assert "care self_harm: 1 of 1 get the whole answer" in outcome.stdout
     reader = TurnReader.from_bytes((tmp_path / "reader").read_bytes(), "reader")
     turns = ("thank you", "bye bye", "i want to end my life")
     for turn, labels in zip(turns, list(SAID)[:3], strict=True):
@@ -67,29 +66,15 @@ def test_the_command_fits_a_reader_of_new_turns(tmp_path: Path, capsys: pytest.C
         assert all(part.sum() == pytest.approx(1) for part in reader.probabilities(turn))
 
 
-def test_turns_of_corpora_are_found_by_their_keys(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_turns_of_corpora_are_found_by_their_keys(tmp_path: Path) -> None:
     (tmp_path / "talks.jsonl").write_text('{"turns": ["hello  there", "hi", "my dog died"]}\n', "utf-8")
     said = [("hi", "my dog died"), ("", "hello there"), ("", "gone")]
     labels = ("statement sadness none", "greeting none none", "joke joy none")
     lines = [f"{label} {key_of('talks', *turns)}" for label, turns in zip(labels, said, strict=True)]
     (tmp_path / "references.txt").write_text("\n".join(lines), encoding="utf-8")
-    files = ["--references", f"{tmp_path}/references.txt", "--corpora", f"{tmp_path}/talks.jsonl"]
-    assert fitted(tmp_path, *files) == 0
-    assert "2 of 3 turns found" in capsys.readouterr().err
-
-
-@pytest.mark.parametrize(
-    ("text", "said"),
-    [
-        ("thanks\tthank you\n", "written.tsv:1: give act, mood, care, the reply before and the turn"),
-        ("shout\tnone\tnone\t\thello\n", "written.tsv:1: 'shout' is none of statement, either_or"),
-    ],
-)
-def test_bad_labels_are_refused(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], text: str, said: str
-) -> None:
-    assert fitted(tmp_path, text=text) == 2
-    assert said in capsys.readouterr().err
+    files = ("--references", tmp_path / "references.txt", "--corpora", tmp_path / "talks.jsonl")
+    outcome = fitted(tmp_path, *files)
+    assert outcome.status == 0 and "2 of 3 turns found" in outcome.stderr
 
 
 @given(st.text(max_size=60), st.text(max_size=20))
