@@ -24,9 +24,8 @@ from paddle_dialog.text.vocabulary import SPECIAL_TOKENS, Vocabulary
 LEVEL = "春山秋天霜高江溪清香"  # characters with one tone only
 OBLIQUE = "雨水月柳鸟雪海客老绿"
 ROOMY = LEVEL + OBLIQUE + "，。"  # ten of each tone satisfy every 上联 of at most five characters
-CHARACTERS = "".join(
-    dict.fromkeys(LEVEL + OBLIQUE + "风花红天人云山门年楼岁喜福雪柳日月海玉静")
-)  # of whole couplets
+# Of whole couplets.
+CHARACTERS = "".join(dict.fromkeys(LEVEL + OBLIQUE + "风花红天人云山门年楼岁喜福雪柳日月海玉静"))
 FORM = {  # of a pair that keeps all rules, as JSON has it
     "length_equal": True,
     "punctuation_aligned": True,

@@ -80,9 +80,8 @@ def test_mourning_and_animals_wait_for_a_word_of_them():
 def test_a_feast_and_a_season_wait_for_the_request():
     for wished in ("火锅店", "程序员"):
         found = set(texts("美满人间逢好景", "团圆灯火照良宵", wished=wished, count=99))
-        assert not {"美满姻缘", "欢度元宵", "百年好合"} & found and not any(
-            "春" in scroll for scroll in found
-        )
+        assert not {"美满姻缘", "欢度元宵", "百年好合"} & found
+        assert not any("春" in scroll for scroll in found)
     assert "欢度元宵" in texts("美满人间逢好景", "团圆灯火照良宵", asked=["元宵"], wished="元宵", count=99)
     glad, temples = {*occasions()["学校"]}, {"大慈大悲", "普渡众生"}
     assert not temples & {*texts("网络情缘随意转", "键盘岁月任心磨", wished="程序员", count=99)}

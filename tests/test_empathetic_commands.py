@@ -280,7 +280,6 @@ def test_no_switch_of_the_replies_moves_the_protocol() -> None:
     answers = found.pop("answers")
     assert found == protocol and "beam" in found["decoding"]
     assert answers["bleu"] != found["bleu"] and answers["emotion_accuracy"] is not None
-    assert set(answers["origins"]) <= {"written", "reflected", "model", "care"} and sum(
-        answers["origins"].values()
-    ) == pytest.approx(1)
+    assert set(answers["origins"]) <= {"written", "reflected", "model", "care"}
+    assert sum(answers["origins"].values()) == pytest.approx(1)
     assert "by the judge" in answers["decoding"]

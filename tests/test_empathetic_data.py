@@ -63,14 +63,6 @@ def _archive(path, members):
     return str(path)
 
 
-def _jsonl(tmp_path, *records):
-    lines = [record if isinstance(record, str) else json.dumps(record) for record in records]
-    return _write(tmp_path / "dialogues.jsonl", "\n".join(lines))
-
-
-GOOD = {"context": ["Hi"], "target": "Hello"}
-
-
 def test_csv_may_have_a_byte_order_mark_windows_line_ends_and_blank_lines(tmp_path):
     text = "\ufeff" + _csv(ROWS[:4]).replace("\n", "\r\n") + "\r\n" + "\r\n".join(ROWS[4:])
     path = tmp_path / "train.csv.xz"
@@ -115,30 +107,6 @@ def test_stray_quotes_do_not_join_lines(tmp_path):
     assert (last.target, last.situation) == ("Oh no", "So sad")
 
 
-@pytest.mark.parametrize(
-    ("number", "row", "message"),
-    [
-        (2, ROWS[0].replace(",1,", ",one,"), "utterance_idx is 'one'"),
-        (2, ROWS[1], "utterance_idx is 2, but the next of conversation hit:0_conv:1 is 1"),
-        (3, ROWS[1].replace(",9,", ",5,"), "speaker_idx is 5 after 5, so .*do not alternate"),
-        (4, ROWS[2].replace(",5,", ",6,", 1), "speaker_idx is 6 after 5 and 9, so .*do not alternate"),
-        (3, ROWS[1].replace("afraid", "affraid"), "unknown emotion 'affraid'; did you mean 'afraid'"),
-        (3, ROWS[1].replace("afraid", "angry"), "the emotion changes from afraid to angry"),
-        (3, ROWS[1].replace("Was  it close?", " "), "the utterance is empty"),
-        (3, ROWS[1].replace("Was  it", "Was, it"), "9 fields found, 8 expected.*_comma_"),
-        (3, ROWS[1].replace("Was  it", "Wa,s, i,t"), "11 fields found, 8 expected.*_comma_"),
-        (7, ROWS[0], "conversation hit:0_conv:1 goes on here after another one began"),
-    ],
-)
-def test_faulty_csv_lines_are_named(tmp_path, number, row, message):
-    path = _write(tmp_path / "train.csv", _csv([*ROWS[: number - 2], row]))
-    with pytest.raises(UserError, match=rf"train\.csv:{number}: {message}"):
-        read_dialogues(path)
-    for text, told in (("\n".join(ROWS), r"a\.csv:1: not the header"), (HEADER, r"a\.csv: no utterance")):
-        with pytest.raises(UserError, match=told):
-            read_dialogues(_write(tmp_path / "a.csv", text))
-
-
 def test_jsonl_with_and_without_optional_keys(tmp_path):
     whole = {
         "context": [" a ", "b\n c", "d"],
@@ -147,7 +115,8 @@ def test_jsonl_with_and_without_optional_keys(tmp_path):
         "situation": " ",
         "conv_id": 7,
     }
-    path = _jsonl(tmp_path, whole, "", GOOD)
+    lines = [json.dumps(whole), "", '{"context": ["Hi"], "target": "Hello"}']
+    path = _write(tmp_path / "dialogues.jsonl", "\n".join(lines))
     assert read_dialogues(path) == [Dialogue(["a", "b c", "d"], "e", "sad", None), Dialogue(["Hi"], "Hello")]
     packed = tmp_path / "d.jsonl.gz"
     packed.write_bytes(gzip.compress((tmp_path / "dialogues.jsonl").read_bytes()))

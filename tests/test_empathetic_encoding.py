@@ -46,9 +46,8 @@ def test_of_a_long_context_the_end_is_read_and_roles_alternate_from_the_speaker(
     encoder = DialogueEncoder(make_vocabulary(), make_config(data={"max_length": room}))
     context = encoder.context([" ".join(turn) for turn in turns])
     roles = [(SPEAKER, LISTENER)[place % 2] for place, turn in enumerate(turns) for _ in turn]
-    assert [encoder.words()[number] for number in context.words] == [w for turn in turns for w in turn][
-        -room:
-    ]
+    words = [word for turn in turns for word in turn]
+    assert [encoder.words()[number] for number in context.words] == words[-room:]
     assert context.roles.tolist() == roles[-room:]
     assert context.first_turn == (len(turns[0]) if len(roles) <= room else 0)
     assert len({SPEAKER, LISTENER, NO_ROLE}) == 3

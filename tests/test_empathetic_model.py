@@ -13,7 +13,7 @@ import numpy as np
 import paddle
 import paddle.nn.functional as F
 import pytest
-from command import records, run_here
+from command import ROOT, records, run_here
 from empathetic_toys import (
     DIALOGUES,
     MODELS,
@@ -35,7 +35,6 @@ from paddle_dialog.tasks.empathetic.data.examples import DialogueDataset, collat
 from paddle_dialog.tasks.empathetic.network.emo_prepend import EmoPrepend
 from paddle_dialog.tasks.empathetic.network.loss import EmpatheticLoss, Outputs
 
-ROOT = Path(__file__).parent.parent
 LEARNED = {"generator": {"context_weight": 0.5}, "data": {"mark_turns": True}}
 # Two words of the first context are outside this vocabulary, so that copying has something to do.
 VOCABULARY = make_vocabulary(DIALOGUES[1:])
@@ -86,10 +85,8 @@ def test_a_given_emotion_takes_the_place_of_the_prediction() -> None:
 
 def test_the_reply_teaches_the_emotion_head_nothing() -> None:
     network = make_network(make_config(), len(VOCABULARY))
-    source, lengths, target, emotion, label, mask = batch(make_config())
-    EmpatheticLoss(emotion_weight=0.0)(
-        *network(*source, lengths, target), emotion=emotion, label=label, mask=mask
-    ).backward()
+    source, lengths, target, *labels = batch(make_config())
+    EmpatheticLoss(emotion_weight=0.0)(*network(*source, lengths, target), **named(labels)).backward()
     assert float(network.emotion_head.output.weight.grad.abs().sum()) == 0.0
     assert float(network.embedding.weight.grad.abs().sum()) > 0.0
 

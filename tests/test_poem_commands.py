@@ -157,9 +157,8 @@ def test_poems_to_a_title_are_ordered_by_what_the_title_makes_likelier():
     model, vocabulary = PrefixModel(toy().network), toy().vocabulary
     source = np.array([vocabulary.encode(["<五绝>"])])
     texts = [vocabulary.encode(poem.text) for poem in ordered]
-    without = (
-        text_log_probs(model, source, np.array([1]), texts, [0] * len(texts)) / 25
-    )  # 24 characters and the end
+    # Of 24 characters and the end.
+    without = text_log_probs(model, source, np.array([1]), texts, [0] * len(texts)) / 25
     gains = [poem.score - 2.0 * common for poem, common in zip(ordered, without, strict=True)]
     assert gains == sorted(gains, reverse=True)
     assert poems(2.0, "") == poems(0.0, "")

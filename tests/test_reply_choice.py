@@ -49,9 +49,8 @@ from paddle_dialog.tasks.empathetic.replies import (
 )
 from paddle_dialog.tasks.empathetic.turns import ACTS, STATEMENT, read_turn
 
-TURNS = (
-    Path(__file__).parent / "data" / "clauses.tsv"
-)  # language, turn, clauses; of Chinese ones with their kind
+# Language, turn, clauses; of Chinese ones with their kind.
+TURNS = Path(__file__).parent / "data" / "clauses.tsv"
 
 
 def test_clauses_are_mirrored() -> None:
