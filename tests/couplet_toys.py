@@ -1,4 +1,4 @@
-"""A couplet predictor around a table of random logits, small enough to look at every text there is."""
+"""Couplet predictors around a table of random logits, small enough to look at every text there is."""
 
 from __future__ import annotations
 
@@ -23,6 +23,9 @@ from paddle_dialog.text.vocabulary import SPECIAL_TOKENS, Vocabulary
 
 LEVEL = "春山秋天霜高江溪清香"  # characters with one tone only
 OBLIQUE = "雨水月柳鸟雪海客老绿"
+ROOMY = LEVEL + OBLIQUE + "，。"  # ten of each tone satisfy every 上联 of at most five characters
+# Of whole couplets.
+CHARACTERS = "".join(dict.fromkeys(LEVEL + OBLIQUE + "风花红天人云山门年楼岁喜福雪柳日月海玉静"))
 FORM = {  # of a pair that keeps all rules, as JSON has it
     "length_equal": True,
     "punctuation_aligned": True,
@@ -57,16 +60,26 @@ def toy(
 
     Its candidates are those of the beam unless `choice` says otherwise; with `marks` it answers both lines.
     """
-    vocabulary = Vocabulary([*SPECIAL_TOKENS, *characters, *(MARKS if marks else ())])
-    network = Table(seed, vocab_size=len(vocabulary), steps=12, sources=len(vocabulary))
-    config = CoupletConfig(
-        task="couplet",
-        data=CoupletDataConfig(max_length=10),
-        decoding=DecodingConfig(**{"max_length": 10, "beam_size": 4, **decoding}),
-        rules=dataclasses.replace(RulesConfig(tone_weight=0.0), **(rules or {})),
-        choice=ChoiceConfig(**(choice or {"distance": 0.0})),
-        rerank=CoupletRerankConfig(**(rerank or {})),
-    )
+    sections: dict[str, Any] = {
+        "decoding": DecodingConfig(**{"max_length": 10, "beam_size": 4, **decoding}),
+        "rules": dataclasses.replace(RulesConfig(tone_weight=0.0), **(rules or {})),
+        "choice": ChoiceConfig(**(choice or {"distance": 0.0})),
+        "rerank": CoupletRerankConfig(**(rerank or {})),
+    }
+    return _around_a_table([*characters, *(MARKS if marks else ())], seed, 12, 10, **sections)
+
+
+def composing_toy(characters: str = CHARACTERS, seed: int = 0, marks: bool = True) -> CoupletPredictor:
+    """Return a predictor that composes of `characters` and the comma; without `marks` it only answers 上联."""
+    decoding = DecodingConfig(max_length=18, beam_size=4)
+    tokens = ["，", *characters, *(MARKS if marks else ())]
+    return _around_a_table(tokens, seed, 19, 18, decoding=decoding)
+
+
+def _around_a_table(tokens: list[str], seed: int, steps: int, longest: int, **sections: Any) -> Any:
+    vocabulary = Vocabulary([*SPECIAL_TOKENS, *tokens])
+    network = Table(seed, vocab_size=len(vocabulary), steps=steps, sources=len(vocabulary))
+    config = CoupletConfig(task="couplet", data=CoupletDataConfig(max_length=longest), **sections)
     return TASK.predictor(config, TrainedModel.of_network(network, {"text": vocabulary}))
 
 

@@ -1,4 +1,4 @@
-"""Tiny empathetic models and dialogues for tests."""
+"""Tiny empathetic models, English and Chinese, and dialogues for tests."""
 
 from __future__ import annotations
 
@@ -18,8 +18,9 @@ from paddle_dialog.data.training_data import as_tensors
 from paddle_dialog.judge import Judge
 from paddle_dialog.tasks.empathetic.config import EmpatheticConfig
 from paddle_dialog.tasks.empathetic.data.dialogue import Dialogue
-from paddle_dialog.tasks.empathetic.data.encoding import count_words, reserved_entries
+from paddle_dialog.tasks.empathetic.data.encoding import count_words, make_encoder, reserved_entries
 from paddle_dialog.tasks.empathetic.data.examples import DialogueBatch
+from paddle_dialog.tasks.empathetic.data.language import PIECES, learn_pieces, make_language
 from paddle_dialog.tasks.empathetic.judge import judged_width
 from paddle_dialog.tasks.empathetic.network.emo_prepend import EmoPrepend
 from paddle_dialog.tasks.empathetic.prediction import EmpatheticPredictor
@@ -43,6 +44,14 @@ DIALOGUES = [
     Dialogue(["i won a happy prize"], "congratulations !", "proud", "Prize"),
     Dialogue(["someone stole my bike"], "that is awful .", "angry", None),
 ]
+TURNS = [
+    "我今天很难过，工作丢了。",
+    "听起来你很不容易，愿意多说说吗？",
+    "我觉得没有人理解我，一个人很孤单。",
+    "我明白，你一定很累了。",
+    "谢谢你听我说话，我好多了。",
+    "不客气，我会一直在这里陪着你。",
+] * 4
 
 
 def make_config(family: str = "transformer", **sections: dict[str, Any]) -> EmpatheticConfig:
@@ -99,20 +108,38 @@ def judged_predictor(judge: Judge | None = None, **sections: dict[str, Any]) -> 
     return random_predictor("causal", judge, **sections)
 
 
+def chinese_predictor(**sections: Any) -> EmpatheticPredictor:
+    """Return a random Chinese model."""
+    own = {"beam_size": 5, "max_length": 8, **sections.pop("decoding", {})}
+    settings = {"model": MODELS["transformer"], "emotion": {"hints": False}, "decoding": own, **sections}
+    config = build(EmpatheticConfig, {"task": "empathetic", "language": "zh", **settings}, "test")
+    language = make_language("zh", learn_pieces(TURNS, 120))
+    counts = count_words([Dialogue([turn], turn) for turn in TURNS], language)
+    vocabulary = Vocabulary.build(counts, reserved=reserved_entries(language.emotions))
+    encoder = make_encoder(config, vocabulary, language=language)
+    return predictor_of(config, make_network(config, len(vocabulary)), vocabulary, encoder=encoder)
+
+
 def save_model(folder: Path, family: str = "transformer", **sections: dict[str, Any]) -> Path:
     """Write a random model as a bundle, and a recipe whose run it seems to be.
 
     Returns:
         The recipe.
     """
-    config, vocabulary = make_config(family, **sections), make_vocabulary()
-    weights = read_weights(make_network(config, len(vocabulary)))
-    bundle = Bundle("empathetic", dump(config), {"text": vocabulary}, weights, "A toy.", {})
+    return _save(random_predictor(family, **sections), folder)
+
+
+def save_chinese_model(folder: Path, **sections: Any) -> Path:
+    """Write a random Chinese model in the same way."""
+    return _save(chinese_predictor(**sections), folder, {PIECES: learn_pieces(TURNS, 120)})
+
+
+def _save(predictor: EmpatheticPredictor, folder: Path, files: dict[str, bytes] | None = None) -> Path:
+    text, weights = dump(predictor.config), read_weights(predictor.network)
+    bundle = Bundle("empathetic", text, {"text": predictor.vocabulary}, weights, "A toy.", files or {})
     save_bundle(bundle, folder / "run" / "best")
     recipe = folder / "toy.yaml"
-    recipe.write_text(
-        f"{dump(config)}\noutput_dir: {folder / 'run'}\n".replace("output_dir: null\n", ""), encoding="utf-8"
-    )
+    recipe.write_text(text.replace("output_dir: null", f"output_dir: {folder / 'run'}"), encoding="utf-8")
     return recipe
 
 

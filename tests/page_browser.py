@@ -10,8 +10,7 @@ from typing import Any
 
 import uvicorn
 from chromium import PATIENCE
-from composing_toys import composing_toy
-from couplet_toys import LEVEL, OBLIQUE, toy
+from couplet_toys import LEVEL, OBLIQUE, composing_toy, toy
 from empathetic_toys import make_config, make_network, make_vocabulary, predictor_of
 from serving_toys import make_app, wait_until_ready
 

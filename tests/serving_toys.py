@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import threading
 import time
 import warnings
@@ -91,6 +92,25 @@ def loader(
 ) -> Callable[[], list[ModelCard]]:
     """Make an endpoint ready with a predictor that exists."""
     return lambda: [make_card(predictor, endpoint.path, endpoint.use(predictor, words or WordFilter()), None)]
+
+
+def served(predictor: Any, *endpoints: Endpoint[Any], words: WordFilter | None = None) -> Any:
+    """Return the running server of a predictor behind addresses of its task, as a context with its client."""
+    words = words or WordFilter()
+
+    def load() -> list[ModelCard]:
+        told = {endpoint.path: endpoint.use(predictor, words) for endpoint in endpoints}
+        path = endpoints[0].path
+        return [make_card(predictor, path, told.pop(path), None, told)]
+
+    return running(make_app(*endpoints, words=words, load=load))
+
+
+def post(client: TestClient, path: str, **request: Any) -> tuple[int, dict[str, Any]]:
+    """Return status and answer of a request, whose text may have what UTF-8 cannot."""
+    headers = {"Content-Type": "application/json"}
+    response = client.post(f"/v1/{path}", content=json.dumps(request), headers=headers)
+    return response.status_code, response.json()
 
 
 @contextmanager

@@ -150,11 +150,6 @@ def test_piped_lines_are_answered_without_decoration(recipe: Path) -> None:
     assert "error: this line is not UTF-8" in run_here("chat", "-c", recipe, stdin=b"\xff\n").stderr
 
 
-def test_a_model_without_dialogues_is_refused(trained: Any) -> None:
-    outcome = run_here("chat", "-c", trained["lstm"].config)
-    assert "a chat needs a model of dialogues" in outcome.error_line()
-
-
 def test_a_terminal_is_prompted_and_ctrl_c_ends_with_130(recipe: Path) -> None:
     leader, follower = pty.openpty()
     options = {"stdin": follower, "stdout": follower, "environment": {"TERM": "dumb"}}

@@ -1,12 +1,9 @@
 """Composed couplets: what can be asked of them, what a random model writes, the choice of 横批, and the command."""
 
-import json
-from pathlib import Path
-
 import numpy as np
 import pytest
-from command import run_here
-from composing_toys import CHARACTERS, composing_toy
+from command import records, run_here
+from couplet_toys import CHARACTERS, composing_toy
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -39,7 +36,6 @@ from paddle_dialog.text.characters import is_hanzi, normalise_line
 from paddle_dialog.text.tones import Tone
 
 P, Z = Tone.LEVEL, Tone.OBLIQUE
-KNOWN = Path(__file__).parents[1] / "tools" / "weights" / "couplet" / "known_scrolls.tsv"
 TOY = composing_toy()
 PATTERNS = ["4", "5", "7", "4+5", "4+7", "5+5+5"]
 
@@ -84,9 +80,8 @@ def test_mourning_and_animals_wait_for_a_word_of_them():
 def test_a_feast_and_a_season_wait_for_the_request():
     for wished in ("火锅店", "程序员"):
         found = set(texts("美满人间逢好景", "团圆灯火照良宵", wished=wished, count=99))
-        assert not {"美满姻缘", "欢度元宵", "百年好合"} & found and not any(
-            "春" in scroll for scroll in found
-        )
+        assert not {"美满姻缘", "欢度元宵", "百年好合"} & found
+        assert not any("春" in scroll for scroll in found)
     assert "欢度元宵" in texts("美满人间逢好景", "团圆灯火照良宵", asked=["元宵"], wished="元宵", count=99)
     glad, temples = {*occasions()["学校"]}, {"大慈大悲", "普渡众生"}
     assert not temples & {*texts("网络情缘随意转", "键盘岁月任心磨", wished="程序员", count=99)}
@@ -185,35 +180,11 @@ def test_a_word_stands_in_the_rhythm_of_its_clause(line, word, stands):
     assert has_word(line, word) is stands
 
 
-@pytest.mark.parametrize(
-    ("request_", "said"),
-    [
-        ({"name": "L"}, "the name 'L' has a character that is not Chinese"),
-        ({"name": "李明 W"}, "not Chinese"),
-        ({"name": " "}, "the name is empty"),
-        ({"name": "一二三四五六七八九"}, "has 9 characters; up to 8"),
-        ({"theme": "春" * 40}, "has 40 characters; give words of up to 4"),
-        ({"theme": "tea"}, "'tea' has a character that is not Chinese"),
-        ({"theme": "山 水 云 月"}, "4 words; a couplet has room for 3"),
-        ({"length": 3}, "length 3 has no usual pattern; a line has 4 to 15"),
-        ({"length": 40}, "length 40 has no usual pattern"),
-        ({"length": 10, "pattern": "4+7"}, "pattern 4+7 has 11 characters and length is 10"),
-        ({"pattern": "seven"}, "pattern 'seven' is none"),
-        ({"pattern": "9+9"}, "has 18 characters; a line has 4 to 15"),
-        ({"pattern": "1+7"}, "a clause has 2 to 11"),
-        ({"name": "李明", "place": 8}, "place 8 is outside the line; it has 7"),
-        ({"place": 2}, "place 2 says where a name stands"),
-        ({"theme": "海纳百川", "name": "李明", "length": 4}, "finds no room beside a character of the name"),
-        ({"count": 0}, "count is 0"),
-        ({"theme": ["春节"]}, "theme is ['春节']; give one text"),
-        ({"scroll": "spring"}, "the 横批 'spring' is not Chinese"),
-        ({"scroll": "春" * 9}, "has 9 characters; four are usual"),
-    ],
-)
-def test_what_cannot_be_met_is_refused_in_one_sentence(request_, said):
-    with pytest.raises(UserError) as error:
-        read_request(**request_)
-    assert said in str(error.value) and "\n" not in str(error.value)
+def test_what_no_command_line_can_ask_for_is_refused():
+    with pytest.raises(UserError, match="count is 0"):
+        read_request(count=0)
+    with pytest.raises(UserError, match=r"theme is \['春节'\]; give one text"):
+        read_request(["春节"])
 
 
 def test_traditional_characters_are_read_as_simplified_ones():
@@ -379,16 +350,13 @@ def test_the_choice_by_hand():
     assert choose([again], 1, before=[named]) == [again]
 
 
-def test_the_command_prints_couplets_and_refuses_in_one_line():
+def test_the_command_prints_couplets():
     given_ = ("-c", "configs/couplet.yaml")
-    outcome = run_here("compose", *given_, "--theme", "春节", "--name", "江月", "--count", 2, "--json")
-    records = [json.loads(line) for line in outcome.stdout.splitlines()]
-    assert outcome.status == 0 and len(records) == 2, outcome.stderr
-    for record in records:
+    found = records(run_here("compose", *given_, "--theme", "春节", "--name", "江月", "--count", 2, "--json"))
+    assert len(found) == 2
+    for record in found:
         assert {*record} - {"relaxed"} == {"first", "second", "scroll", "score", "form"}
         assert record["first"][0] == "江" and record["second"][0] == "月" and len(record["scroll"]) == 4
     plain = run_here("compose", *given_, "--pattern", "4+5", "--count", 1, "--scroll", "小园春色")
     first, second, scroll = plain.stdout.rstrip("\n").split("\t")
     assert first[4] == second[4] == "，" and len(first) == 10 and scroll == "小园春色"
-    assert "the name 'L' has a character" in run_here("compose", *given_, "--name", "L").error_line()
-    assert "only a model of couplets" in run_here("compose", "-c", "configs/poem.yaml").error_line()

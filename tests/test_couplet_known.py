@@ -2,24 +2,21 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from command import run_here
-from composing_toys import composing_toy
-from couplet_toys import LEVEL, OBLIQUE, toy
+from command import records, run_here
+from couplet_toys import LEVEL, OBLIQUE, composing_toy, toy
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from safetensors.numpy import load, save
-from serving_toys import make_app, running
+from serving_toys import post, served
 
 from paddle_dialog.bundle.folder import load_bundle
 from paddle_dialog.errors import UserError
 from paddle_dialog.serving.config import LimitsConfig
-from paddle_dialog.serving.endpoint import WordFilter
 from paddle_dialog.tasks.couplet.couplets import Couplet, read_couplets
 from paddle_dialog.tasks.couplet.direction import TO_FIRST
 from paddle_dialog.tasks.couplet.known import BOTH, COUPLET_INDEX, CoupletIndex, index_bytes
@@ -103,8 +100,6 @@ def test_candidates_name_the_nearest_couplet():
     predictor = toy(LEVEL + OBLIQUE, marks=True)
     text = predictor.predict(["雨水月"])[0][0].text
     above = predictor.predict(["雨水山"], direction=TO_FIRST)[0][0].text
-    with pytest.raises(UserError, match="no index of its training corpus; take the shipped"):
-        predictor.predict(["雨水月"], known=True)
     with pytest.raises(UserError, match="no index"):
         predictor.nearest_known("雨", "春")
     content = index_bytes([Couplet("鸟老客", text), Couplet(above, "鸟老春")])
@@ -122,58 +117,45 @@ def test_candidates_name_the_nearest_couplet():
     assert predictor.format_record(record).endswith(f"\tdiffers in 2 from the corpus: 鸟老客 / {text}")
 
 
-def test_composed_couplets_and_human_ones_name_the_nearest():
+def test_answers_and_composed_couplets_and_human_ones_name_the_nearest():
     predictor = composing_toy()
-    endpoints = TASK.endpoints(LimitsConfig())
-    couplet = {"first": "雨水月", "second": "山江春"}
 
-    def load() -> list[Any]:
-        for endpoint in endpoints:
-            endpoint.use(predictor, WordFilter())
-        return []
+    def answers() -> tuple[list[dict[str, Any]], list[dict[str, Any]], dict[str, Any]]:
+        with served(predictor, *TASK.endpoints(LimitsConfig())) as client:
+            _, answered = post(client, "couplet", first="雨水月", n_best=2)
+            _, composed = post(client, "compose", count=2, seed=3)
+            _, judged = post(client, "form", first="雨水月", second="山江春")
+            return answered["predictions"], composed["couplets"], judged
 
-    def answers() -> tuple[list[dict[str, Any]], dict[str, Any]]:
-        with running(make_app(*endpoints, load=load)) as client:
-            composed = client.post("/v1/compose", json={"count": 2, "seed": 3}).json()["couplets"]
-            return composed, client.post("/v1/form", json=couplet).json()
-
-    composed, judged = answers()
-    assert "known" not in judged and not any("known" in one for one in composed)
-    pairs = [Couplet("鸟老客", "山江秋"), Couplet(composed[0]["first"], composed[1]["second"])]
-    predictor._trained.files = {COUPLET_INDEX: index_bytes(pairs)}
+    answered, composed, judged = answers()
+    assert not any("known" in one for one in (*answered, *composed, judged))
+    text = answered[0]["text"]
+    pairs = [("鸟老客", "山江秋"), ("老鸟客", text), (composed[0]["first"], composed[1]["second"])]
+    predictor._trained.files = {COUPLET_INDEX: index_bytes([Couplet(*pair) for pair in pairs])}
     predictor.__dict__.pop("couplet_index")
-    composed, judged = answers()
+    answered, composed, judged = answers()
+    assert answered[0]["known"] == {"first": "老鸟客", "second": text, "distance": 0}
+    near = min(unlike(answered[1]["text"], second) for second in ("山江秋", text))
+    assert answered[1]["known"]["distance"] == near
     assert judged["known"] == {"first": "鸟老客", "second": "山江秋", "distance": 1}
     for one in composed:  # others than before: lines that stand in the corpus count less
         known = one["known"]
-        pairs_of_lines = [(one[name], known[name]) for name in ("first", "second")]
-        differ = [sum(a != b for a, b in zip(*lines, strict=True)) for lines in pairs_of_lines]
-        assert known["distance"] == min(differ)
+        assert known["distance"] == min(unlike(one[name], known[name]) for name in ("first", "second"))
 
 
-@pytest.fixture(scope="module")
-def shipped(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return the shipped weights exported with an index of the sample."""
-    folder = tmp_path_factory.mktemp("known") / "shipped"
-    outcome = run_here("export", "--weights", "pretrained/couplet", "--output", folder, "--data", "sample")
+def test_the_index_ships_in_a_bundle_and_answers_on_the_command_line(tmp_path: Path) -> None:
+    shipped = tmp_path / "shipped"  # the weights that ship, with an index of the sample
+    outcome = run_here("export", "--weights", "pretrained/couplet", "--output", shipped, "--data", "sample")
     assert outcome.status == 0, outcome.stderr
-    return folder
-
-
-def test_the_index_ships_in_a_bundle_and_answers_on_the_command_line(shipped: Path) -> None:
     content = load_bundle(shipped).extra[COUPLET_INDEX]
     sample = read_couplets("sample")
     assert content == index_bytes(sample)
     arguments = ("predict", "-c", "configs/couplet.yaml", "--weights", shipped, sample[0].first, "--known")
-    outcome = run_here(*arguments, "--json")
-    assert outcome.status == 0, outcome.stderr
-    (prediction,) = json.loads(outcome.stdout)["predictions"]
-    nearest = min(
-        unlike(prediction["text"], pair.second)
-        for pair in sample
-        if len(pair.second) == len(prediction["text"])
-    )
-    assert prediction["known"]["distance"] == nearest
+    (record,) = records(run_here(*arguments, "--json"))
+    (prediction,) = record["predictions"]
+    text = prediction["text"]
+    near = [unlike(text, pair.second) for pair in sample if len(pair.second) == len(text)]
+    assert prediction["known"]["distance"] == min(near)
     assert Couplet(prediction["known"]["first"], prediction["known"]["second"]) in sample
     told = run_here(*arguments).stdout.strip()
     assert told.endswith(f"the corpus: {prediction['known']['first']} / {prediction['known']['second']}")

@@ -1,27 +1,28 @@
-"""What `predict` is asked for: locked characters, either script; what is refused; the best stays."""
+"""What `predict` is asked for: locked characters, 上联 for 下联; what is refused; the best stays."""
 
 from __future__ import annotations
 
-import json
-
+import numpy as np
 import paddle
 import pytest
-from command import run_here
-from couplet_toys import LEVEL, OBLIQUE, toy
+from command import records, run_here
+from couplet_toys import NO_RULES, ROOMY, toy
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from paddle_dialog.bundle.folder import Bundle, save_bundle
-from paddle_dialog.bundle.weights import read_weights
-from paddle_dialog.config.loader import dump
+from paddle_dialog.bundle.trained import TrainedModel
 from paddle_dialog.config.models import LstmAttentionConfig
+from paddle_dialog.decoding.scoring import text_log_probs
 from paddle_dialog.errors import UserError
 from paddle_dialog.models.seq2seq import Seq2Seq
-from paddle_dialog.tasks.couplet.config import CoupletConfig, CoupletDataConfig
+from paddle_dialog.tasks.couplet.config import CoupletConfig
+from paddle_dialog.tasks.couplet.direction import MARKS, TO_FIRST, TO_SECOND, encode_sources
+from paddle_dialog.tasks.couplet.evaluation import evaluate
 from paddle_dialog.tasks.couplet.form import form_report
+from paddle_dialog.tasks.couplet.task import TASK
+from paddle_dialog.text.tones import Tone
 from paddle_dialog.text.vocabulary import SPECIAL_TOKENS, Vocabulary
 
-ROOMY = LEVEL + OBLIQUE + "，。"
 STRATEGIES = [{"strategy": "beam"}, {"strategy": "greedy"}, {"strategy": "sample"}]
 
 
@@ -84,33 +85,17 @@ def test_a_locked_character_that_the_vocabulary_lacks_is_shown():
     assert answer.score == pytest.approx(expected)
 
 
-def test_the_command_locks_and_reports_what_it_relaxed(tmp_path):
-    vocabulary = Vocabulary([*SPECIAL_TOKENS, *ROOMY])
-    model = LstmAttentionConfig(embedding_size=8, hidden_size=8, num_layers=1)
-    config = CoupletConfig(task="couplet", model=model, data=CoupletDataConfig(max_length=12))
-    paddle.seed(3)
-    weights = read_weights(Seq2Seq(model, len(vocabulary)))
-    save_bundle(Bundle("couplet", dump(config), {"text": vocabulary}, weights), tmp_path / "bundle")
-    recipe = tmp_path / "recipe.yaml"
-    recipe.write_text("task: couplet\n", encoding="utf-8")
-    arguments = ("-c", recipe, "--weights", tmp_path / "bundle")
-
-    outcome = run_here("predict", *arguments, "--json", "--n-best", 3, "--template", "？？??花", "雨雨，雪月")
-    record = json.loads(outcome.stdout)
-    assert record["first"] == "雨雨，雪月" and len(record["predictions"]) == 3
+def test_the_command_locks_and_reports_what_it_relaxed(lstm):
+    command = ("predict", "-c", lstm.config, "-o", "rules.enabled=true")
+    (record,) = records(run_here(*command, "--json", "--n-best", 3, "--template", "？？？去", "天天山春"))
+    assert record["first"] == "天天山春" and len(record["predictions"]) == 3
     for prediction in record["predictions"]:
         text = prediction["text"]
-        assert text[0] == text[1] and text[2] == "，" and text[4] == "花" and len(text) == 5
+        assert text[0] == text[1] and text[3] == "去" and len(text) == 4
         assert prediction.keys() == {"text", "score", "form"}
-
-    outcome = run_here("predict", *arguments, "--template", "雨？", "雨雪", "-o", "decoding.strategy=greedy")
+    outcome = run_here(*command, "--template", "天？", "天山", "-o", "decoding.strategy=greedy")
     first, second, note = outcome.stdout.rstrip("\n").split("\t")
-    assert (first, second[0], note) == ("雨雪", "雨", "relaxed: no_shared_character")
-
-    refused = run_here("predict", *arguments, "--template", "？花", "雨雪月")
-    assert refused.error_line().startswith(
-        "error: the template '？花' has 2 characters and the 上联 '雨雪月' 3; "
-    )
+    assert (first, second[0], note) == ("天山", "天", "relaxed: no_shared_character")
 
 
 @pytest.mark.parametrize("distance", [0.0, 1 / 3])
@@ -140,3 +125,87 @@ def test_the_best_candidate_is_the_same_however_many_are_wanted(distance):
 def test_what_cannot_be_is_refused(asked, said):
     with pytest.raises(UserError, match=said):
         toy(ROOMY).predict(**{"lines": ["春雨"], **asked})
+
+
+@pytest.mark.parametrize(
+    ("line", "second", "first"),
+    [
+        # It ends oblique: a 下联 level; it can be no 下联, so its 上联 takes the other.
+        ("春雨", Tone.LEVEL, Tone.LEVEL),
+        ("雨春", Tone.OBLIQUE, Tone.OBLIQUE),
+        ("雨看。", Tone.LEVEL, Tone.OBLIQUE),  # 看 can be both
+        ("雨A", Tone.LEVEL, Tone.OBLIQUE),
+    ],
+)
+def test_a_first_line_ends_oblique_and_a_second_level(line, second, first):
+    assert (TO_SECOND.wanted_final_tone(line), TO_FIRST.wanted_final_tone(line)) == (second, first)
+
+
+@settings(deadline=None, max_examples=20)
+@given(seed=st.integers(0, 50), direction=st.sampled_from([TO_FIRST, TO_SECOND]))
+def test_marks_are_never_written(seed, direction):
+    predictor = toy("春雨", seed, NO_RULES, marks=True, beam_size=20, max_length=3)
+    for candidate in predictor.predict(["月"], n_best=20, direction=direction)[0]:
+        assert not any(mark in candidate.text for mark in MARKS)
+
+
+@pytest.mark.parametrize("direction", [TO_FIRST, TO_SECOND])
+def test_the_network_itself_scores_the_other_direction(direction):
+    predictor = toy(ROOMY, 5, NO_RULES, {"reverse": 2.0}, marks=True, strategy="sample")
+    (candidates,) = predictor.predict(["春雨山"], n_best=8, direction=direction)
+    vocabulary, network = predictor.vocabulary, predictor.network
+    line = tuple(vocabulary.encode("春雨山"))
+    # The toy reads only the first character of its source, with or without a mark behind the line.
+    foreseen = [network.text_log_prob(vocabulary.encode(c.text)[0], line) for c in candidates]
+    sums = [c.score + 2.0 * score / (len(line) + 1) for c, score in zip(candidates, foreseen, strict=True)]
+    assert sums == sorted(sums, reverse=True)
+    assert [c.score for c in candidates] != sorted((c.score for c in candidates), reverse=True)
+
+
+def test_the_best_is_chosen_from_all_candidates_and_without_a_weight_the_search_decides():
+    for weight in (0.0, 3.0):
+        rerank = {"reverse": weight, "candidates": 8}
+        predictor = toy(ROOMY, 4, {"final_tone": False}, rerank, marks=True, beam_size=8)
+        everything, one = (predictor.predict(["雨雪月", "柳花"], n_best=n) for n in (8, 1))
+        assert [[c.text for c in own] for own in one] == [[own[0].text] for own in everything]
+        in_order = all(
+            [c.score for c in own] == sorted((c.score for c in own), reverse=True) for own in everything
+        )
+        assert in_order == (weight == 0.0)
+
+
+def test_a_model_of_one_direction_says_so():
+    predictor = toy(ROOMY)
+    message = "this bundle knows only 下联 for 上联; take the shipped pretrained/couplet"
+    for ask in (predictor.predict, lambda lines, **options: predictor.check(lines[0], **options)):
+        with pytest.raises(UserError, match=message):
+            ask(["春雨"], direction=TO_FIRST)
+
+
+@pytest.mark.parametrize("marks", [(), MARKS])
+def test_evaluation_measures_both_directions_of_a_model_that_knows_them(tmp_path, marks):
+    model = LstmAttentionConfig(embedding_size=8, hidden_size=8, num_layers=1)
+    vocabulary = Vocabulary([*SPECIAL_TOKENS, *ROOMY, *marks])
+    paddle.seed(2)
+    network = Seq2Seq(model, len(vocabulary))
+    for parameter in network.parameters():  # far from uniform
+        parameter.set_value(parameter * 4.0)
+    network.eval()
+    predictor = TASK.predictor(
+        CoupletConfig(task="couplet", model=model), TrainedModel.of_network(network, {"text": vocabulary})
+    )
+    pairs = [("春山雨水", "柳鸟江香"), ("月，雪", "霜，清"), ("客老", "江高")]
+    path = tmp_path / "pairs.tsv"
+    path.write_text("".join(f"{first}\t{second}\n" for first, second in pairs), encoding="utf-8")
+    record = evaluate(predictor, str(path), None)
+    assert ("perplexity_first" in record) == bool(marks)
+    for name, direction in {"perplexity": TO_SECOND, "perplexity_first": TO_FIRST}.items():
+        if name in record:
+            given_, written = zip(*(direction.pair(*pair) for pair in pairs), strict=True)
+            source, lengths = encode_sources(
+                [np.array(direction.source(vocabulary, line)) for line in given_]
+            )
+            targets = [vocabulary.encode(line) for line in written]
+            totals = text_log_probs(predictor.step_model, source, lengths, targets)
+            tokens = sum(len(target) + 1 for target in targets)
+            assert record[name] == pytest.approx(np.exp(-totals.sum() / tokens), rel=1e-4)

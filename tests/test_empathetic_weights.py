@@ -10,13 +10,11 @@ import sys
 from pathlib import Path
 
 import pytest
-from command import ROOT
+from command import ROOT, run_here
 
 import paddle_dialog
-from paddle_dialog.command_line import run_tool
 from paddle_dialog.tasks.empathetic.data.dialogue import Dialogue, check_alternation
 from paddle_dialog.tasks.empathetic.data.sources import read_dialogues
-from tools.weights.empathetic import prepare
 from tools.weights.empathetic.prepare import changed_subjects, shortened
 
 FOLDER = ROOT / "tools" / "weights" / "empathetic"
@@ -28,8 +26,7 @@ DIALOGUES = [Dialogue([f"first {n} ."], f"reply {n} .", EMOTIONS[n % 4]) for n i
 
 
 def run(*words: object) -> int:
-    """Run `prepare`."""
-    return run_tool(prepare.main, prepare.make_parser(), [str(word) for word in words])
+    return run_here("weights/empathetic/prepare", *words).status
 
 
 def test_a_conversation_follows_the_end_of_another_with_its_own_emotion_and_reply() -> None:
@@ -106,19 +103,6 @@ def test_labels_of_single_lines_are_examples_without_a_reply(tmp_path: Path) -> 
         Dialogue(["我藏什么呀，好吧。"], "", "sad"),
     ]
     assert [len(one.context[0]) for one in (fourth, fifth)] == [82, 41]
-
-
-@pytest.mark.parametrize(
-    ("fault", "message"),
-    [({"speakers": [0]}, "argument"), ({"emotions": ["neutral", "froh"]}, "unknown emotion 'froh'")],
-)
-def test_faulty_labels_are_refused(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], fault: dict[str, object], message: str
-) -> None:
-    line = {"turns": ["字"] * 2, "emotions": ["neutral"] * 2, "speakers": [0] * 2, **fault}
-    (tmp_path / "lines.jsonl").write_text(json.dumps(line), encoding="utf-8")
-    assert run("labelled", tmp_path / "lines.jsonl", tmp_path / "made.jsonl") == 2
-    assert "lines.jsonl:1: " in (told := capsys.readouterr().err) and message in told
 
 
 TINY = (

@@ -1,6 +1,7 @@
 """Bad input, files and folders: one plain line that says what is wrong and where, status 2, nothing lost.
 
-`tests/data/errors.tsv` lists commands, what is wrong with their file, and the sentence.
+`tests/data/errors.tsv` lists commands, what is wrong with their file, and the sentence; a file whose ending counts is
+{txt}, {json} or {csv} in place of {file}.
 """
 
 import hashlib
@@ -29,14 +30,16 @@ TABLE = (ROOT / "tests" / "data" / "errors.tsv").read_text(encoding="utf-8").spl
 def test_what_is_wrong_is_said_in_one_line(trained, tmp_path, row):
     command, content, sentence = row.split("\t")
     places = {"file": tmp_path / "file", "tmp": tmp_path, "run": tmp_path / "run"}
+    places |= {ending: tmp_path / f"file.{ending}" for ending in ("txt", "json", "csv")}
     for family, model in trained.items():
         places |= {family: model.config, f"{family}_run": model.folder}
     text = content.removeprefix("gb18030:").format(**places)
     for escaped, meant in (("\\n", "\n"), ("\\t", "\t"), ("\\\\", "\\")):
         text = text.replace(escaped, meant)
     if "{file}" in command or content:
+        named = next((name for name in ("txt", "json", "csv") if f"{{{name}}}" in command), "file")
         encoding = "gb18030" if content.startswith("gb18030:") else "utf-8"
-        places["file"].write_text(text, encoding=encoding)
+        places[named].write_text(text, encoding=encoding)
     tool, *words = shlex.split(command.format(**places))
     outcome = run_here(tool, *words)
     assert sentence.replace("\\\\", "\\").format(**places) in outcome.error_line()

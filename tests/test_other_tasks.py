@@ -6,8 +6,6 @@ import dataclasses
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -26,17 +24,6 @@ from paddle_dialog.training.progress import Stop
 from paddle_dialog.training.run import Run
 
 
-@dataclass(frozen=True)
-class ToyModel:
-    name: str = "toy"
-    width: int = 8
-
-
-@dataclass(frozen=True)
-class ToyConfig(ExperimentConfig):
-    model: ToyModel = field(default_factory=ToyModel)  # type: ignore[assignment]
-
-
 class Points(NamedTuple):
     """A batch of the classifier."""
 
@@ -44,15 +31,15 @@ class Points(NamedTuple):
     label: np.ndarray
 
 
-def stacked(kind: type, examples: list[Any]) -> Any:
-    return kind(*(np.stack(column) for column in zip(*examples, strict=True)))
+def collate(examples: list[Any]) -> Points:
+    return Points(*(np.stack(column) for column in zip(*examples, strict=True)))
 
 
 class Classifier(Task):
     """Whether the numbers of a vector add up to more than nothing. It has no vocabulary and answers nothing."""
 
     name = "classifier"
-    config_class = ToyConfig
+    config_class = ExperimentConfig
     objective = Accuracy()
 
     def prepare_data(self, config: Any, vocabularies: Any) -> TrainingData:
@@ -62,7 +49,7 @@ class Classifier(Task):
         train, dev = (
             EncodedData(part, np.ones(len(part), "int64")) for part in (examples[:60], examples[60:])
         )
-        return TrainingData(train, dev, {}, partial(stacked, Points))
+        return TrainingData(train, dev, {}, collate)
 
     def build_network(self, config: Any, vocabulary_sizes: Mapping[str, int]) -> nn.Layer:
         return nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.Dropout(0.1), nn.Linear(8, 2))
@@ -71,9 +58,11 @@ class Classifier(Task):
         return nn.CrossEntropyLoss()
 
 
-def recipe(task: Task, folder: Path, **training: Any) -> ToyConfig:
+def recipe(task: Task, folder: Path, **training: Any) -> ExperimentConfig:
     settings = TrainingConfig(**{"learning_rate": 0.02, "log_every": 3, "save_every": 4, **training})
-    return ToyConfig(task.name, output_dir=str(folder), data=DataConfig(batch_size=10), training=settings)
+    return ExperimentConfig(
+        task.name, output_dir=str(folder), data=DataConfig(batch_size=10), training=settings
+    )
 
 
 def test_a_classifier_is_trained_for_its_accuracy(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 from chromium import needs_chromium
-from empathetic_zh_toys import chinese_predictor
+from empathetic_toys import chinese_predictor
 from page_browser import _reply_predictor, ask, idle, opened, say, served, serving
 from page_couplets import PAIRS, SCROLLS, choose, compose, composed, hung, offer_all, request_of, scroll
 from serving_toys import PATIENCE

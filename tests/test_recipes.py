@@ -9,8 +9,7 @@ from pathlib import Path
 import pytest
 from command import ROOT, run_here
 from conftest import Trained
-from empathetic_toys import save_model
-from empathetic_zh_toys import save_chinese_model
+from empathetic_toys import save_chinese_model, save_model
 
 import paddle_dialog
 from paddle_dialog.errors import UserError

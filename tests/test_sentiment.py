@@ -10,12 +10,12 @@ from pathlib import Path
 import numpy as np
 import paddle
 import pytest
-from chromium import launched, needs_chromium
-from command import run_here
+from chromium import needs_chromium
+from command import records, run_here
 from hypothesis import given
 from hypothesis import strategies as st
 from page_browser import opened, serving
-from serving_toys import loader, make_app, running
+from serving_toys import loader, post, served
 
 import paddle_dialog
 from paddle_dialog.bundle.trained import TrainedModel
@@ -94,22 +94,20 @@ def toy(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 
 def test_reviews_are_judged_and_measured(toy: Path, tmp_path: Path) -> None:
     files = ("--predictions", tmp_path / "out.jsonl", "--figures", tmp_path)
-    outcome = run_here("evaluate", "-c", toy, "--json", *files)
+    (result,) = records(run_here("evaluate", "-c", toy, "--json", *files))
     assert [path.name for path in tmp_path.glob("*.png")] == ["confusion.png"]
-    result = json.loads(outcome.stdout)
     assert result["n"] == 100 and result["accuracy"] == result["f1"] == 1.0
     assert 0 <= result["calibration_error"] < 0.2 and 0 <= result["unclear"] < 0.2
     assert result["accuracy_clear"] == 1.0
     confusion = result["confusion"]
     assert confusion[0][1] == confusion[1][0] == 0 and confusion[0][0] + confusion[1][1] == 100
-    records = [json.loads(line) for line in (tmp_path / "out.jsonl").read_text("utf-8").splitlines()]
-    assert len(records) == 100 and all(record["label"] == record["reference"] for record in records)
+    written = [json.loads(line) for line in (tmp_path / "out.jsonl").read_text("utf-8").splitlines()]
+    assert len(written) == 100 and all(record["label"] == record["reference"] for record in written)
 
-    answered = run_here("predict", "-c", toy, "--json", "房间不好", "房间 不坏", "电影书很好" * 9)
-    records = [json.loads(line) for line in answered.stdout.splitlines()]
-    assert [record["label"] for record in records] == [0, 1, 1]
-    assert all(record.keys() == {"text", "label", "probability"} for record in records)
-    assert all(0.5 <= record["probability"] <= 1 for record in records)
+    found = records(run_here("predict", "-c", toy, "--json", "房间不好", "房间 不坏", "电影书很好" * 9))
+    assert [record["label"] for record in found] == [0, 1, 1]
+    assert all(record.keys() == {"text", "label", "probability"} for record in found)
+    assert all(0.5 <= record["probability"] <= 1 for record in found)
     assert run_here("predict", "-c", toy, "房间不好").stdout.startswith("negative\t")
 
 
@@ -135,7 +133,7 @@ def test_what_tokens_add_is_the_whole_logit_on_arrays_and_through_paddle(toy: Pa
 def test_what_is_not_sure_enough_is_unclear(toy: Path) -> None:
     unsure = ("predict", "-c", toy, "-o", "unclear_below=1.0", "房间书")
     assert run_here(*unsure).stdout.startswith("unclear\t")
-    record = json.loads(run_here(*unsure, "--json").stdout)
+    (record,) = records(run_here(*unsure, "--json"))
     assert record["label"] is None and 0.5 <= record["probability"] <= 1
     unknown, phrase = run_here("predict", "-c", toy, "龘靐", "绝妙房间").stdout.splitlines()
     assert unknown.startswith("unclear\t")
@@ -160,10 +158,6 @@ def test_frames_become_phrases(tmp_path: Path) -> None:
     file.write_text("# why\n1\t不*。\t吵, 贵\n01\t*\t嗯\n", encoding="utf-8")
     found = [("".join(phrase.tokens), phrase.label) for phrase in read_phrases(str(file), "characters")]
     assert found == [("不吵。", 1), ("不贵。", 1), ("嗯", 0), ("嗯", 1)]
-    for line in ("1\t不好\t", "2\t*\t好", "1\t**\t好", "1\t*"):
-        file.write_text(line, encoding="utf-8")
-        with pytest.raises(UserError, match=r"phrases.txt:1: .* a line must be label<TAB>frame<TAB>fillings"):
-            read_phrases(str(file), "characters")
 
 
 def test_tokens_are_those_of_the_treebank_and_characters() -> None:
@@ -270,16 +264,13 @@ def predictor() -> SentimentPredictor:
 
 
 def test_the_answer_is_that_of_the_command_with_words():
-    endpoint, (expected,) = (
-        SentimentEndpoint(LimitsConfig(characters=12)),
-        predictor().predict_records([GOOD]),
-    )
-    with running(make_app(endpoint, load=loader(endpoint, predictor()))) as client:
-        record = client.post("/v1/sentiment", json={"text": GOOD}).json()
-        assert client.post("/v1/sentiment", json={"text": BAD}).json()["label"] == 0
+    (expected,) = predictor().predict_records([GOOD])
+    with served(predictor(), SentimentEndpoint(LimitsConfig(characters=12))) as client:
+        _, record = post(client, "sentiment", text=GOOD)
+        assert post(client, "sentiment", text=BAD)[1]["label"] == 0
         for text, told in ((" ", "empty"), ("好" * 13, "12"), ("", "1"), ("🐶", "no Chinese word")):
-            response = client.post("/v1/sentiment", json={"text": text})
-            assert response.status_code == 422 and told in response.json()["error"]
+            status, refused = post(client, "sentiment", text=text)
+            assert status == 422 and told in refused["error"]
     words = record.pop("words")
     assert record == expected and record["label"] == 1
     assert [word["text"] for word in words] == list(GOOD)
@@ -287,11 +278,10 @@ def test_the_answer_is_that_of_the_command_with_words():
 
 
 @needs_chromium
-def test_the_tab_colours_the_words():
+def test_the_tab_colours_the_words(browser):
     endpoint = SentimentEndpoint(LimitsConfig())
     with (
         serving(endpoint, load=loader(endpoint, predictor())) as address,
-        launched() as browser,
         opened(browser, address) as page,
     ):
         assert page.get_by_role("tab").all_text_contents() == ["Good or bad?"]

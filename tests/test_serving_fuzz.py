@@ -9,7 +9,7 @@ import pytest
 import schemathesis
 import test_sentiment
 import test_translation
-from composing_toys import composing_toy
+from couplet_toys import composing_toy
 from schemathesis.specs.openapi.checks import positive_data_acceptance
 from serving_toys import eventually, loader, make_app
 from test_serving_reply import make_predictor

@@ -8,7 +8,7 @@ import pytest
 from empathetic_toys import judged_predictor, random_predictor
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from serving_toys import loader, make_app, running
+from serving_toys import post, served
 
 from paddle_dialog.serving.config import LimitsConfig
 from paddle_dialog.serving.endpoint import WordFilter
@@ -25,14 +25,12 @@ def make_predictor():
 
 
 def start(predictor=None, words=None):
-    predictor, words = predictor or make_predictor(), words or WordFilter()
     endpoint = ReplyEndpoint(LimitsConfig(turns=5, characters=100))
-    return running(make_app(endpoint, words=words, load=loader(endpoint, predictor, words)))
+    return served(predictor or make_predictor(), endpoint, words=words)
 
 
 def ask(client, **request):
-    response = client.post("/v1/reply", json={"context": CONTEXT, **request})
-    return response.status_code, response.json()
+    return post(client, "reply", **{"context": CONTEXT, **request})
 
 
 def test_the_answer_is_that_of_the_command():
