@@ -147,7 +147,7 @@ def token_losses(
     from paddle_dialog.decoding.paddle_steps import evaluation_mode
 
     with evaluation_mode(network):
-        for indices in LengthBucketSampler(lengths, batch_size, shuffle=False):
+        for indices in LengthBucketSampler(lengths, batch_size, shuffle=False).batches(0):
             batch = collate([dataset[index] for index in indices])
             tensors = as_tensors(batch)
             run_criterion(criterion, run_network(network, tensors), tensors)

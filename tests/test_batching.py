@@ -19,9 +19,7 @@ PROPERTY = settings(deadline=None, max_examples=80)
 
 
 def batches_of(lengths: Any, epoch: int = 0, **options: Any) -> list[list[int]]:
-    sampler = LengthBucketSampler(lengths, **options)
-    sampler.set_epoch(epoch)
-    return list(sampler)
+    return list(LengthBucketSampler(lengths, **options).batches(epoch))
 
 
 def waste(lengths: np.ndarray, batches: list[list[int]]) -> float:
@@ -35,7 +33,7 @@ def test_every_index_once_in_sorted_batches_of_which_one_at_most_is_short(
     lengths: list[int], options: dict[str, Any]
 ) -> None:
     sampler = LengthBucketSampler(lengths, **options)
-    batches = list(sampler)
+    batches = list(sampler.batches(0))
     assert sorted(index for batch in batches for index in batch) == list(range(len(lengths)))
     assert len(batches) == len(sampler)
     assert sum(len(batch) < options["batch_size"] for batch in batches) <= 1
@@ -45,28 +43,15 @@ def test_every_index_once_in_sorted_batches_of_which_one_at_most_is_short(
 
 @PROPERTY
 @given(LENGTHS, OPTIONS, st.integers(0, 4))
-def test_batches_depend_on_arguments_and_epoch_alone(
+def test_batches_depend_on_arguments_and_epoch_alone_whatever_is_skipped(
     lengths: list[int], options: dict[str, Any], epoch: int
 ) -> None:
     sampler = LengthBucketSampler(np.array(lengths), **options)
-    list(sampler)
-    sampler.set_epoch(epoch)
-    first, second = list(sampler), list(sampler)
-    assert first == second == batches_of(lengths, epoch, **options)
-
-
-@PROPERTY
-@given(LENGTHS, OPTIONS, st.data())
-def test_skipping_gives_the_rest_of_the_epoch_once(
-    lengths: list[int], options: dict[str, Any], data: st.DataObject
-) -> None:
-    sampler = LengthBucketSampler(lengths, **options)
-    whole = list(sampler)
-    count = data.draw(st.integers(0, len(whole)))
-    sampler.skip_batches(count)
-    assert len(sampler) == len(whole)
-    assert list(sampler) == whole[count:]
-    assert list(sampler) == whole
+    list(sampler.batches(epoch + 1))
+    whole = list(sampler.batches(epoch))
+    assert whole == batches_of(lengths, epoch, **options)
+    for skip in range(len(sampler) + 1):
+        assert list(sampler.batches(epoch, skip)) == whole[skip:]
 
 
 @PROPERTY
@@ -132,11 +117,6 @@ def test_replicas_work_on_similar_lengths_in_the_same_step() -> None:
 def test_no_example_makes_no_batch() -> None:
     with pytest.raises(UserError, match="no example"):
         LengthBucketSampler([], 1)
-
-
-def test_resuming_beyond_the_epoch_is_refused() -> None:
-    with pytest.raises(UserError, match="after 4 batches of an epoch that has 3"):
-        LengthBucketSampler([1, 2, 3], 1).skip_batches(4)
 
 
 def test_pad_batch_of_nothing() -> None:

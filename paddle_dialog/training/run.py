@@ -104,8 +104,7 @@ class Run:
         progress.bind(task.objective.name, num_ranks(), config.data.batch_size)
         order = task.training_batches(config, data.train, num_ranks(), rank())
         self.batches = TrainingBatches(data, order, task.count_units, training.accumulate)
-        if progress.batch == len(order):  # the data have become fewer
-            progress.count_batches(0, len(order))
+        progress.count_batches(0, len(order))  # the data may have become fewer
         self.plan = Plan.resumed(training, len(order), progress)
         self._dev = start.dev_batches(config, data)
         self._criterion = task.build_criterion(config)

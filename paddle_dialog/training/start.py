@@ -139,4 +139,4 @@ def dev_batches(config: Any, data: TrainingData) -> list[list[int]] | None:
     used = np.linspace(0, len(dev.lengths) - 1, count).round().astype(int)
     share = used[rank() :: num_ranks()]
     batches = LengthBucketSampler(dev.lengths[share], config.data.batch_size, shuffle=False)
-    return [share[batch].tolist() for batch in batches]
+    return [share[batch].tolist() for batch in batches.batches(0)]
