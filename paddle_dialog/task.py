@@ -232,9 +232,5 @@ class GenerationTask(Task):
         return SequenceCrossEntropy(config.training.label_smoothing, sampled)
 
     @abstractmethod
-    def display(self, config: Any, network: nn.Layer, data: TrainingData, count: int) -> Display:
-        """Decode the first `count` dev (else training) examples for the log and VisualDL."""
-
-    @abstractmethod
     def predictor(self, config: Any, model: TrainedModel) -> GenerationPredictor:
         """Return the predictor of a trained model."""

@@ -53,7 +53,7 @@ class Trainer:
         save_bundle(Bundle("couplet", "", {}, read_weights(self.network), "", extra), folder)
 
     def restore(self, folder: Path) -> None:
-        restore_training_state(load_bundle(folder), folder, self.optimizer, self.network)
+        restore_training_state(load_bundle(folder), folder, self.progress, self.optimizer, self.network)
 
 
 def test_all_counters_survive(tmp_path: Path) -> None:
@@ -86,7 +86,7 @@ def damage(folder: Path, name: str = "model.safetensors") -> None:
 def step_found(folder: Path) -> tuple[str, int]:
     found = find_checkpoint(folder)
     assert found is not None
-    return found[0].name, load_progress(found[1], found[0]).step
+    return found[0].name, found[2].step
 
 
 def test_a_folder_without_checkpoints_has_none(tmp_path: Path) -> None:

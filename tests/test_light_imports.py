@@ -15,7 +15,7 @@ from paddle_dialog.command_line import PACKAGES
 pytestmark = pytest.mark.skipif(
     paddle.is_compiled_with_cuda(), reason="the GPU build is asked for its devices"
 )
-TRAINING = (
+TRAINING = [
     "paddle",
     "paddlenlp",
     "visualdl",
@@ -25,8 +25,8 @@ TRAINING = (
     "sklearn",
     "scipy",
     "filelock",
-)
-HEAVY = [*TRAINING, *PACKAGES["serve"], *PACKAGES["pretrained"]]
+]
+HEAVY = ["ToJyutping", "pypinyin", *TRAINING, *PACKAGES["serve"], *PACKAGES["pretrained"]]
 # Refuses the packages as if they were not installed, and prints every attempt, even one that was caught.
 REFUSE = """
 import json, sys

@@ -20,20 +20,15 @@ Labelled = namedtuple("Labelled", "label")
 Masked = namedtuple("Masked", "mask")
 
 
-def test_which_figure_is_better():
+def test_figures_by_hand_and_which_is_better():
     perplexity, accuracy = Perplexity(), Accuracy()
-    assert perplexity.rank(20.0) < perplexity.rank(21.0)
-    assert accuracy.rank(0.9) < accuracy.rank(0.8)
+    assert perplexity.rank(20.0) < perplexity.rank(21.0) and accuracy.rank(0.9) < accuracy.rank(0.8)
     assert (perplexity.show(20.12345), accuracy.show(0.81239)) == ("20.123", "0.8124")
-
-
-def test_figures_by_hand():
-    assert Perplexity().figure([3 * math.log(2), 3]) == pytest.approx(2)
-    assert Perplexity().figure([1e6, 3]) == math.inf
-    assert Accuracy().figure([3, 4]) == 0.75
-    for objective in (Perplexity(), Accuracy()):
-        assert math.isnan(objective.figure([0.0, 0.0]))
-        assert math.isnan(objective.figure([math.nan, 2.0]))
+    assert perplexity.figure([3 * math.log(2), 3]) == pytest.approx(2)
+    assert perplexity.figure([1e6, 3]) == math.inf
+    assert accuracy.figure([3, 4]) == 0.75
+    for objective in (perplexity, accuracy):
+        assert math.isnan(objective.figure([0.0, 0.0])) and math.isnan(objective.figure([math.nan, 2.0]))
 
 
 def test_accuracy_counts_the_highest_scores():

@@ -44,14 +44,12 @@ from paddle_dialog.training.distributed import (
 )
 from paddle_dialog.training.optimizer import build_optimizer, clip_gradients
 from paddle_dialog.training.progress import Plan, Progress, Stop
-from paddle_dialog.training.report import Meter, Report, close_log_file, model_card
+from paddle_dialog.training.report import Meter, Report, configure_logging, model_card
 from paddle_dialog.training.run_folder import (
-    changed_files,
-    changed_settings,
+    changed_since,
     file_hashes,
     find_start,
     finish_saves,
-    load_progress,
     pack_training_state,
     refuse_earlier_run,
     remove_earlier_run,
@@ -163,12 +161,11 @@ class Run:
             run = cls._new(task, config)
             logger.info("%s: nothing to resume, so the run begins", folder)
             return run._announced()
-        where, bundle = found
+        where, bundle, progress = found
         if isinstance(config.model, PretrainedConfig):
             config = with_hash(config)
-        progress = load_progress(bundle, where)
         files = file_hashes(task, config)
-        changes = changed_files(progress.files, files) | changed_settings(where, bundle, config)
+        changes = changed_since(where, bundle, config, progress.files, files)
         progress.files = files
         lock = start.open_folder(config)
         for change in changes.values():
@@ -178,7 +175,7 @@ class Run:
         run = cls(task, config, data, network, progress, lock)
         if run._dev is not None and changes.keys() & {"data.dev", "training.max_dev"}:
             run._measure_best_anew(where.parent / "best")
-        restore_training_state(bundle, where, run.optimizer, network)
+        restore_training_state(bundle, where, progress, run.optimizer, network)
         run.schedule.step(progress.step)
         if progress.scaler:
             run.scaler.load_state_dict(run.scaler.state_dict() | progress.scaler)
@@ -252,7 +249,7 @@ class Run:
             self._log_stop()
             return self.progress
         finally:
-            close_log_file()
+            configure_logging()  # later messages of the process do not go to the run's log
             self._lock.release()
 
     def _log_stop(self) -> None:
@@ -289,7 +286,7 @@ class Run:
             batches: the batches that the step learns from, as tensors, each with its units (see `Task.count_units`),
                 by which it is weighted.
         """
-        progress, plan = self.progress, self.plan
+        progress, plan, training = self.progress, self.plan, self.config.training
         self._seed_dropout()
         units = sum(count for _, count in batches)
         for batch, count in batches:
@@ -297,7 +294,7 @@ class Run:
             self._backward(loss, count / units if units else 1.0 / len(batches))
         stop_requested = average_gradients(self._trained, units, self._stop_requested())
         self.scaler.unscale_(self.optimizer)
-        self._gradient_norm = clip_gradients(self._trained, self.config.training.clip_norm)
+        self._gradient_norm = clip_gradients(self._trained, training.clip_norm)
         finite = math.isfinite(self._gradient_norm)
         if finite:
             self.scaler.step(self.optimizer)
@@ -308,11 +305,11 @@ class Run:
         progress.step += 1
         self._count_skipped(not finite)
         self.stop = plan.completion(progress) or (Stop.REQUESTED if stop_requested else None)
-        if plan.reports_after(progress.step) or self.stop:
+        if progress.step % training.log_every == 0 or self.stop:
             self._report_averages()
         if plan.evaluates_after(progress.step, ends_epoch=progress.batch == 0):
             self._evaluate()
-        if plan.saves_after(progress.step):
+        if progress.step % training.save_every == 0:
             self._save_checkpoint()
             barrier()
         self.schedule.step()
@@ -369,7 +366,7 @@ class Run:
         """Report the averages since the last report."""
         plan, progress, task = self.plan, self.progress, self.task
         loss, figure = self._meter.read()
-        self._meter.reset()
+        self._meter = Meter(task.objective)
         elapsed = self._count_seconds()
         figures = {
             "loss": loss,
