@@ -5,12 +5,10 @@ from collections import namedtuple
 
 import numpy as np
 import paddle
-import paddle.nn.functional as F
 import pytest
-from paddle import nn
 from paddlenlp.metrics import Perplexity as PaddleNLPPerplexity
 
-from paddle_dialog.objective import Accuracy, Objective, Perplexity
+from paddle_dialog.objective import Accuracy, Perplexity
 from paddle_dialog.training.losses import SequenceCrossEntropy
 from paddle_dialog.training.report import Meter
 
@@ -74,25 +72,3 @@ def test_sums_are_added_in_double_precision():
     for nll, tokens in [(2.0**25, 2.0**25), *[(1.0, 0.0)] * 4]:
         meter.add(paddle.zeros([]), [paddle.to_tensor(nll), paddle.to_tensor(tokens)])
     assert meter.read()[1] == math.exp((2.0**25 + 4) / 2.0**25)
-
-
-def test_an_objective_of_ones_own_needs_neither_mask_nor_token_nll():
-    """F1 of the second class: three sums, none of them a mean."""
-
-    class F1(Objective):
-        name, direction = "f1", "higher"
-
-        def sums(self, criterion, outputs, batch):
-            said, true = outputs[0].argmax(-1) == 1, batch == 1
-            return [part.astype("float64").sum() for part in (said & true, said, true)]
-
-        def figure(self, sums):
-            both, said, true = sums
-            return 2 * both / (said + true) if said + true else math.nan
-
-    meter = Meter(F1())
-    scores = F.one_hot(paddle.to_tensor([1, 1, 0, 1]), 2)
-    for rows in (slice(0, 1), slice(1, 4)):
-        labels = paddle.to_tensor([1, 0, 1, 1])[rows]
-        meter.add(paddle.zeros([]), F1().sums(nn.CrossEntropyLoss(), [scores[rows]], labels))
-    assert meter.read()[1] == pytest.approx(2 * 2 / (3 + 3))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -144,7 +143,7 @@ def test_a_resumed_run_tells_what_it_changes_and_ends_with_its_new_epochs(
     assert again.status == 0 and "the run has already finished, at step 5" in again.stderr
 
 
-def test_a_resumed_run_reports_changed_data_and_measures_its_best_anew(
+def test_a_resumed_run_reports_changed_data_and_finds_its_best_anew(
     trained: dict[str, Trained], tmp_path: Path, pairs: Path
 ) -> None:
     folder, dev = tmp_path / "run", tmp_path / "dev.tsv"
@@ -159,11 +158,8 @@ def test_a_resumed_run_reports_changed_data_and_measures_its_best_anew(
     assert resumed.status == 0, resumed.stderr
     for key in ("data.train", "data.dev"):
         assert f"changed since the checkpoint: the content of {key}\n" in resumed.stderr
-    found = re.search(r"the best model so far, of step (\d+), has the perplexity (\S+) on it", resumed.stderr)
-    assert found and int(found[1]) == before["best_step"]
     after = json.loads((folder / "last" / "progress.json").read_text())
-    assert after["best_figure"] != before["best_figure"]
-    assert after["curve"][-1][1] == pytest.approx(float(found[2]), rel=1e-3)  # the weights hardly move
+    assert after["best_figure"] == min(figure for step, figure in after["curve"] if step > before["step"])
     again = train(trained, folder, *more)
     assert "the content of" not in again.stderr and "already finished" in again.stderr
 
@@ -171,17 +167,13 @@ def test_a_resumed_run_reports_changed_data_and_measures_its_best_anew(
 def test_an_evaluation_uses_a_sample_of_the_dev_set(
     trained: dict[str, Trained], tmp_path: Path, pairs: Path
 ) -> None:
-    first, short = tmp_path / "first", tmp_path / "short.tsv"
-    settings = ["-o", "training.max_steps=1", "-o", "training.max_dev=2"]
-    assert train(trained, first, *data(pairs), *settings).status == 0
-    lines = PAIRS.splitlines(keepends=True)
+    short, lines, curves = tmp_path / "short.tsv", PAIRS.splitlines(keepends=True), []
     short.write_text(lines[0] + lines[-1], encoding="utf-8")
-    second = ["-o", f"data.train={pairs}", "-o", f"data.dev={short}", *settings]
-    assert train(trained, tmp_path / "second", *second).status == 0
-    curves = [
-        json.loads((tmp_path / name / "last" / "progress.json").read_text())["curve"]
-        for name in ("first", "second")
-    ]
+    settings = ["-o", f"data.train={pairs}", "-o", "training.max_steps=1", "-o", "training.max_dev=2"]
+    for dev in (pairs, short):
+        folder = tmp_path / dev.stem / "run"
+        assert train(trained, folder, *settings, "-o", f"data.dev={dev}").status == 0
+        curves.append(json.loads((folder / "last" / "progress.json").read_text())["curve"])
     assert curves[0] == curves[1] and len(curves[0]) == 1
 
 

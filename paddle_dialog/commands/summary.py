@@ -20,7 +20,7 @@ def main(arguments: argparse.Namespace) -> None:
 
     task, config = load_config(arguments.config, arguments.override)
     select_device(arguments.device)
-    sizes = task.vocabulary_sizes(arguments.vocab_size)
+    sizes = dict.fromkeys(task.vocabulary_names, arguments.vocab_size)
     check_memory(config.model, sum(sizes.values()), 1)
     network = task.build_network(config, sizes)
     modules: dict[str, int] = {}

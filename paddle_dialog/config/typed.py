@@ -195,9 +195,13 @@ class _Builder:
             metadata = {"max": MOST, **metadata}
         if metadata.get("above") == 0 and 0 < number < LEAST:
             metadata = {"min": LEAST}
-        if _bounds_broken(number, metadata):
-            return self.wrong(hint, value, key, metadata)
-        return number
+        low, above, high = (metadata.get(bound) for bound in _BOUNDS)
+        broken = choice in (int, float) and (
+            (low is not None and number < low)
+            or (above is not None and number <= above)
+            or (high is not None and number > high)
+        )
+        return self.wrong(hint, value, key, metadata) if broken else number
 
     def tagged_section(self, choices: list[Any], value: Any, key: str) -> Any:
         by_name = {tag: choice for choice in choices for tag in tags(choice)}
@@ -207,7 +211,7 @@ class _Builder:
         if "name" not in value:
             return self.fail(_join(key, "name"), f"missing; must be one of {known}")
         # As `convert` takes a field of these choices.
-        name = self.convert(Literal[tuple(by_name)], value["name"], _join(key, "name"), {})  # type: ignore[valid-type]
+        name = self.convert(Literal[tuple(by_name)], value["name"], _join(key, "name"), {})
         return _FAILED if name is _FAILED else self.section(by_name[name], value, key, label=name)
 
 
@@ -255,11 +259,9 @@ def is_optional(hint: Any) -> bool:
 
 
 def tags(cls: Any) -> tuple[str, ...]:
-    """Return the names by which a tagged union chooses this dataclass, from its `name: Literal[…]`."""
+    """Return the names by which a tagged union chooses this dataclass, those of its `name: Literal[…]`."""
     hint = field_hints(cls).get("name")
-    if typing.get_origin(hint) is not Literal:
-        raise TypeError(f'{cls.__name__} is a member of a tagged union and needs `name: Literal["…"]`')
-    return typing.get_args(hint)
+    return typing.get_args(hint) if typing.get_origin(hint) is Literal else ()
 
 
 def describe(hint: Any, metadata: Mapping[str, Any]) -> str:
@@ -297,11 +299,3 @@ def shown(value: Any) -> str:
         text = repr(value)
     text = " ".join(text.split())
     return text if len(text) <= 80 else f"{text[:79]}…"
-
-
-def _bounds_broken(value: Any, metadata: Mapping[str, Any]) -> bool:
-    if isinstance(value, (bool, str)):
-        return False
-    below = "min" in metadata and value < metadata["min"]
-    beyond = "max" in metadata and value > metadata["max"]
-    return below or beyond or ("above" in metadata and value <= metadata["above"])

@@ -22,13 +22,11 @@ def pad_batch(
     """Put sequences of token ids into one array, padded on the right.
 
     Args:
-        sequences: B sequences of ids; they may be empty.
+        sequences: B of them, at least one; each may be empty.
 
     Returns:
         ids [B, T] and lengths [B], with T the longest length but at least 1.
     """
-    if len(sequences) == 0:
-        raise ValueError("a batch needs at least one sequence")
     lengths = np.fromiter(map(len, sequences), np.int64, len(sequences))  # [B]
     ids = np.full((len(sequences), max(1, int(lengths.max()))), pad_id, np.int64)  # [B, T]
     for row, sequence, length in zip(ids, sequences, lengths, strict=True):
@@ -113,8 +111,6 @@ class LengthBucketSampler(EpochBatches):
         rank: int = 0,
     ) -> None:
         keys = np.asarray(lengths)
-        if not (keys.ndim == 1 or (keys.ndim == 2 and keys.shape[1] == 2)):
-            raise ValueError(f"lengths must be of shape [N] or [N, 2], not {list(keys.shape)}")
         if len(keys) == 0:
             raise UserError("there is no example to make a batch of")
         self._keys = keys.reshape(len(keys), -1)  # [N, 1 or 2]

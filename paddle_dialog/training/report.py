@@ -6,7 +6,6 @@ import contextlib
 import dataclasses
 import logging
 import math
-import sys
 import time
 from collections.abc import Mapping, Sequence
 from datetime import timedelta
@@ -184,36 +183,19 @@ Trained by paddle_dialog; the whole recipe is in `config.yaml` in this folder.
 """
 
 
-class LogFile(logging.FileHandler):
-    """A log file whose failure, e.g. on a full disk, is reported once on stderr and ends nothing."""
-
-    failed = False
-
-    def handleError(self, record: logging.LogRecord) -> None:
-        """Report a failure once, instead of logging's traceback for every line."""
-        error = sys.exc_info()[1]
-        if not self.failed and isinstance(error, OSError):
-            self.failed = True
-            sys.stderr.write(f"{self.baseFilename} cannot be written ({error.strerror})\n")
-
-    def close(self) -> None:
-        """Close the file and drop what could not be written."""
-        with contextlib.suppress(OSError):
-            super().close()
-
-
 def configure_logging(log_file: str | None = None) -> None:
     """Send the library's log to stderr and, where named, to a file that is appended to; close an earlier file."""
     logger.setLevel(logging.INFO)
     logger.propagate = False
     for handler in list(logger.handlers):
         logger.removeHandler(handler)
-        handler.close()
+        with contextlib.suppress(OSError):  # what a full disk did not take is dropped
+            handler.close()
     formatter = logging.Formatter("%(asctime)s %(message)s", "%Y-%m-%d %H:%M:%S")
     formatter.converter = time.localtime
     handlers: list[logging.Handler] = [logging.StreamHandler()]
     if log_file is not None:
-        handlers.append(LogFile(log_file, encoding="utf-8", errors="backslashreplace"))
+        handlers.append(logging.FileHandler(log_file, encoding="utf-8", errors="backslashreplace"))
     for handler in handlers:
         handler.setFormatter(formatter)
         logger.addHandler(handler)

@@ -67,7 +67,9 @@ def begin(task: Task, config: Any) -> tuple[TrainingData, nn.Layer, str]:
     Returns:
         The data; the network with its first weights; a section for the card on the model that they are from.
     """
-    data, start = data_and_start(task, config)
+    named = config.training.start_from
+    start = None if named is None else _named_start(named, task)
+    data = task.prepare_data(config, None) if start is None else task.prepare_data_like(config, start)
     network = build_network(task, config, data)
     fitted = task.fitted_weights(config, data)
     if getattr(config.model, "vectors", None) is not None:
@@ -76,7 +78,6 @@ def begin(task: Task, config: Any) -> tuple[TrainingData, nn.Layer, str]:
         if fitted:
             set_weights(network, {**read_weights(network), **fitted}, "fitted weights")
         return data, network, ""
-    named = config.training.start_from
     grown = grow_weights(read_weights(network), start.weights)
     untrained = sorted(grown.keys() - start.weights.keys())
     if untrained:
@@ -86,11 +87,8 @@ def begin(task: Task, config: Any) -> tuple[TrainingData, nn.Layer, str]:
     return data, network, _section_on_start(named, start, kept, fitted)
 
 
-def data_and_start(task: Task, config: Any) -> tuple[TrainingData, Bundle | None]:
-    """Prepare the data of a run, and load the model that it starts from, whose vocabularies they then have."""
-    named = config.training.start_from
-    if named is None:
-        return task.prepare_data(config, None), None
+def _named_start(named: str, task: Task) -> Bundle:
+    """Load the model that a run starts from."""
     folder = find_model(named)
     start = load_bundle(folder)
     if start.task != task.name:
@@ -98,7 +96,7 @@ def data_and_start(task: Task, config: Any) -> tuple[TrainingData, Bundle | None
             f"training.start_from: {folder} is of the task '{start.task}', and one of '{task.name}' is wanted"
         )
     logger.info("starting from the weights of %s", folder)
-    return task.prepare_data_like(config, start), start
+    return start
 
 
 def build_network(task: Task, config: Any, data: TrainingData) -> nn.Layer:
