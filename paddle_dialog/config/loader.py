@@ -105,7 +105,7 @@ def _plain(value: Any) -> Any:
         return {key: _plain(item) for key, item in value.items()}
     if isinstance(value, (list, tuple)):
         return [_plain(item) for item in value]
-    return escape(value) if isinstance(value, str) else value
+    return value.replace("${", "$${") if isinstance(value, str) else value
 
 
 def _with_override(mapping: Mapping[str, Any], override: str) -> dict[str, Any]:
@@ -262,8 +262,3 @@ def expand(text: str) -> str:
         return value
 
     return _REFERENCE.sub(fill, text)
-
-
-def escape(text: str) -> str:
-    """Return the text which `expand` turns back into `text`."""
-    return text.replace("${", "$${")
