@@ -28,8 +28,6 @@ def corpus_bleu(hypotheses: Sequence[Sequence[str]], references: Sequence[Sequen
     """
     from sacrebleu.metrics import BLEU
 
-    if not hypotheses or len(hypotheses) != len(references):
-        raise ValueError(f"BLEU needs as many references as hypotheses: {len(references)}, {len(hypotheses)}")
     # The tokens are final: `force` keeps sacrebleu from warning that the text looks tokenised.
     bleu = BLEU(tokenize="none", force=True)
     joined_references = [" ".join(tokens) for tokens in references]
@@ -41,8 +39,6 @@ def corpus_chrf(hypotheses: Sequence[str], references: Sequence[str]) -> float:
     """Return corpus chrF2 in 0–100, one reference each (Popović 2015): character n-grams up to 6, blanks left out."""
     from sacrebleu.metrics import CHRF
 
-    if not hypotheses or len(hypotheses) != len(references):
-        raise ValueError(f"chrF needs as many references as hypotheses: {len(references)}, {len(hypotheses)}")
     return float(CHRF().corpus_score(list(hypotheses), [list(references)]).score)
 
 
@@ -53,8 +49,6 @@ def distinct_n(sequences: Iterable[Sequence[str]], n: int) -> float:
         sequences: token lists; a string is a list of characters. No n-gram crosses from one to the next.
         n: length of the n-grams, at least 1.
     """
-    if n < 1:
-        raise ValueError(f"n is {n}, but an n-gram has at least one token")
     seen: set[tuple[str, ...]] = set()
     total = 0
     for sequence in sequences:
@@ -93,8 +87,6 @@ def token_perplexity(total_nll: float, tokens: int) -> float:
         total_nll: sum of -log p over all real tokens, in nats.
         tokens: how many real tokens, end tokens included if their nll is.
     """
-    if tokens <= 0:
-        raise ValueError(f"perplexity needs at least one token, not {tokens}")
     return _exp(total_nll / tokens)
 
 
@@ -108,8 +100,6 @@ def perplexity_per_example(nll: Sequence[float], tokens: Sequence[int]) -> float
         nll: sum of -log p over the tokens of each example, in nats.
         tokens: number of real tokens of each example.
     """
-    if not nll or any(count <= 0 for count in tokens):
-        raise ValueError("perplexity needs at least one example and at least one token in each")
     means = [total / count for total, count in zip(nll, tokens, strict=True)]
     return _exp(math.fsum(means) / len(means))
 
@@ -147,7 +137,7 @@ def token_losses(
     from paddle_dialog.decoding.paddle_steps import evaluation_mode
 
     with evaluation_mode(network):
-        for indices in LengthBucketSampler(lengths, batch_size, shuffle=False):
+        for indices in LengthBucketSampler(lengths, batch_size, shuffle=False).batches(0):
             batch = collate([dataset[index] for index in indices])
             tensors = as_tensors(batch)
             run_criterion(criterion, run_network(network, tensors), tensors)
@@ -183,8 +173,6 @@ def calibration_error(probabilities: np.ndarray, gold: np.ndarray) -> float:
         probabilities: of the classes of each example [N, K].
         gold: true classes [N].
     """
-    if len(gold) == 0 or len(probabilities) != len(gold):
-        raise ValueError(f"{len(probabilities)} examples have probabilities and {len(gold)} a class")
     confidence = probabilities.max(axis=1)  # [N]
     right = probabilities.argmax(axis=1) == gold  # [N]
     bins = np.maximum(np.ceil(confidence * CALIBRATION_BINS).astype(int) - 1, 0)  # [N]

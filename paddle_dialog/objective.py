@@ -71,15 +71,16 @@ class Perplexity(Objective):
     def figure(self, sums: Sequence[float]) -> float:
         """Return the perplexity, by PaddleNLP's metric where it is installed; infinite beyond the range of floats."""
         nll, tokens = sums
-        if not has_paddlenlp():
-            with np.errstate(over="ignore"):
-                return float(np.exp(np.float64(nll) / tokens)) if tokens else math.nan
-        from paddlenlp.metrics import Perplexity as Metric  # importing it takes seconds
-
-        metric = Metric()
-        metric.update(np.float64(nll), np.float64(tokens))
+        if not tokens:
+            return math.nan
         with np.errstate(over="ignore"):
-            return float(metric.accumulate()) if tokens else math.nan
+            if not has_paddlenlp():
+                return float(np.exp(np.float64(nll) / tokens))
+            from paddlenlp.metrics import Perplexity as Metric  # importing it takes seconds
+
+            metric = Metric()
+            metric.update(np.float64(nll), np.float64(tokens))
+            return float(metric.accumulate())
 
 
 class Accuracy(Objective):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any
 
 from paddle_dialog.data.records import Record
 from paddle_dialog.errors import UserError
@@ -63,12 +63,6 @@ class Predictor(ABC):
         """Number of inputs answered at a time."""
         return self.config.data.batch_size
 
-    def __reduce__(self) -> NoReturn:
-        """Refuse to be pickled: a network is not a value."""
-        raise UserError(
-            "a predictor cannot be pickled; call paddle_dialog.load in each process, or fork after loading"
-        )
-
     @abstractmethod
     def predict_records(self, texts: Sequence[str]) -> Iterable[Record]:
         """Answer texts as the JSON records that the command line prints, in order."""
@@ -112,10 +106,6 @@ class GenerationPredictor(Predictor):
     @abstractmethod
     def predict_records(self, texts: Sequence[str], n_best: int | None = None) -> Iterable[Record]:
         """Answer texts with `n_best` candidates each, by default `decoding.n_best`."""
-
-    @abstractmethod
-    def decoding_summary(self) -> str:
-        """Describe the search in a few words."""
 
     def search_summary(self) -> str:
         """Describe the strategy of the section `decoding` and its settings in a few words."""

@@ -161,10 +161,6 @@ class Task(ABC):
         """
         raise UserError(f"the task '{self.name}' has no inputs to answer in {source}")
 
-    def vocabulary_sizes(self, size: int) -> Mapping[str, int]:
-        """Return the sizes a network is built with when every vocabulary has `size` tokens."""
-        return dict.fromkeys(self.vocabulary_names, size)
-
     def bundle_files(
         self, config: Any, vocabularies: Mapping[str, Vocabulary], known: Mapping[str, bytes]
     ) -> dict[str, bytes]:
@@ -230,10 +226,6 @@ class GenerationTask(Task):
 
         sampled = getattr(config.model, "sampled_words", 0) > 0
         return SequenceCrossEntropy(config.training.label_smoothing, sampled)
-
-    @abstractmethod
-    def display(self, config: Any, network: nn.Layer, data: TrainingData, count: int) -> Display:
-        """Decode the first `count` dev (else training) examples for the log and VisualDL."""
 
     @abstractmethod
     def predictor(self, config: Any, model: TrainedModel) -> GenerationPredictor:

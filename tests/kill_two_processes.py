@@ -15,7 +15,6 @@ import tempfile
 import time
 from pathlib import Path
 
-from conftest import write_couplets
 from test_distributed import BATCH, STEPS, Corpus, finish, launch, progress, wait_for_step, worker_logs
 
 FILES = [f"{name}.safetensors" for name in ("last/model", "last/optimizer", "best/model")]
@@ -42,11 +41,8 @@ def killed_and_resumed(corpus: Corpus, whole: Path, trial: int) -> str:
     assert finish(launched) != 0, "nothing was killed"
     # Before the first checkpoint there is nothing to resume, and the run begins again.
     assert finish(launch(corpus, recipe, "--resume", "auto")) == 0, worker_logs(corpus)
-    resumed = next(
-        line
-        for line in worker_logs(corpus)[0].splitlines()
-        if "resumed from" in line or "the run begins" in line
-    )
+    lines = worker_logs(corpus)[0].splitlines()
+    resumed = next(line for line in lines if "resumed from" in line or "the run begins" in line)
     expected, found = progress(whole), progress(folder)
     different = [key for key in expected.keys() - {"seconds"} if expected[key] != found[key]]
     different += [name for name in FILES if (whole / name).read_bytes() != (folder / name).read_bytes()]
@@ -59,8 +55,6 @@ def main(times: int) -> None:
     """Run the trials and print a line for each."""
     with tempfile.TemporaryDirectory() as name:
         corpus = Corpus(Path(name))
-        write_couplets(corpus.folder / "train.tsv", 13 * 2 * BATCH + 5, seed=1)
-        write_couplets(corpus.folder / "dev.tsv", 31, seed=2)
         assert finish(launch(corpus, corpus.recipe("whole", BATCH, dropout=0.3))) == 0, worker_logs(corpus)
         for trial in range(1, times + 1):
             told = killed_and_resumed(corpus, corpus.folder / "whole", trial)

@@ -53,14 +53,13 @@ class Trainer:
         save_bundle(Bundle("couplet", "", {}, read_weights(self.network), "", extra), folder)
 
     def restore(self, folder: Path) -> None:
-        restore_training_state(load_bundle(folder), folder, self.optimizer, self.network)
+        restore_training_state(load_bundle(folder), folder, self.progress, self.optimizer, self.network)
 
 
 def test_all_counters_survive(tmp_path: Path) -> None:
     trainer = Trainer(LSTM)
-    counters = Progress(
-        2, 17, 1, 3.5, 41.25, 900, 2, True, [(450, 50.5), (900, 41.25)], objective="perplexity"
-    )
+    curve = [(450, 50.5), (900, 41.25)]
+    counters = Progress(2, 17, 1, 3.5, 41.25, 900, 2, True, curve, objective="perplexity")
     for progress in (Progress(), counters):  # before the first evaluation, and after some
         trainer.progress = progress
         trainer.save(tmp_path / "last")
@@ -86,12 +85,7 @@ def damage(folder: Path, name: str = "model.safetensors") -> None:
 def step_found(folder: Path) -> tuple[str, int]:
     found = find_checkpoint(folder)
     assert found is not None
-    return found[0].name, load_progress(found[1], found[0]).step
-
-
-def test_a_folder_without_checkpoints_has_none(tmp_path: Path) -> None:
-    assert find_checkpoint(tmp_path) is None
-    assert find_checkpoint(tmp_path / "nowhere") is None
+    return found[0].name, found[2].step
 
 
 @pytest.mark.parametrize(
@@ -124,6 +118,7 @@ def test_the_newest_whole_checkpoint_is_found_and_a_torso_passed_over_in_silence
 
 
 def test_where_all_checkpoints_are_damaged_each_is_named(run_folder: Path) -> None:
+    assert find_checkpoint(run_folder / "nowhere") is None
     for name in ("last", "last.previous"):
         damage(run_folder / name)
     with pytest.raises(UserError, match=r"last/model.* is damaged.*last\.previous/model.* is damaged"):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import re
 from dataclasses import dataclass, field
 from math import inf, nan
@@ -89,20 +90,14 @@ def test_all_keys_with_type_range_default_and_help():
     assert explain(Peg) == WHOLE
 
 
-def test_one_section_or_one_key():
+def test_one_section_or_one_key_or_the_nearest():
     assert explain(Peg, "hole") == "\n\n".join(WHOLE.split("\n\n")[1:3])
     assert explain(Peg, "wear").splitlines()[1:] == WHOLE.splitlines()[5:7]
-
-
-def test_an_unknown_section_is_answered_with_the_nearest():
     with pytest.raises(UserError, match=r"^--help-config hle: no such section or key; did you mean hole\?$"):
         explain(Peg, "hle")
     with pytest.raises(UserError, match=r"sections: hole, spares\.NAME$"):
         explain(Peg, "training")
-
-
-def test_a_key_declared_again_keeps_its_help():
-    assert help_of(PinePeg, "wood") == "what it is made of"
+    assert help_of(PinePeg, "wood") == "what it is made of"  # declared again without help
 
 
 @pytest.mark.parametrize("name", [*task_names(), "server"])
@@ -113,6 +108,9 @@ def test_every_key_has_help(name):
     for key in keys:
         assert re.match(r"\S.*[^\s.]$", key.help), f"{key.name}: {key.help!r}"
     assert all(section.help for section in sections(cls))
+    defaults = [field.default_factory for field in dataclasses.fields(cls)]
+    made = [default() for default in defaults if default is not dataclasses.MISSING]
+    assert [problem for part in made for problem in getattr(part, "problems", tuple)()] == []
 
 
 WRONG: list[object] = [0, -1, -(10**23), 2**31, 2**63, 10**23, -1e300, 1e-300, 1e-320, 1e39, 1e308, nan, inf]
@@ -137,12 +135,8 @@ def test_every_key_takes_a_value_or_refuses_it_in_a_line(name):
                     lines = str(error).splitlines()  # it may contradict others, which are named too
                     if given.get("model", {}).get("name") == "pretrained":
                         continue  # whose own defaults contradict the recipe
-                    assert all(len(line) < 500 for line in lines), (key.name, value)
-                    assert any(key.name.rpartition(".")[2] in line for line in lines), (
-                        key.name,
-                        value,
-                        lines,
-                    )
+                    named = any(key.name.rpartition(".")[2] in line for line in lines)
+                    assert named and all(len(line) < 500 for line in lines), (key.name, value, lines)
                 else:
                     assert dump(config) and value != "a\0b"
                     too_much = isinstance(value, float | int) and abs(value) > 2**31 - 1
@@ -153,19 +147,11 @@ def test_every_key_takes_a_value_or_refuses_it_in_a_line(name):
 def test_a_network_beyond_the_machine_s_memory_is_refused_before_it_is_built(monkeypatch):
     monkeypatch.setattr("paddle_dialog.models.families.total_memory", lambda: 2**29)
     wide = ("-c", "couplet", "-o", "model.width=16384")
-    for tool in ("train", "summary"):
-        assert re.search(
-            r"model: its weights would take at least \d+ GiB of memory, and this machine has 0; take fewer",
-            run_here(tool, *wide).error_line(),
-        )
-    assert (
-        "model: its weights would take"
-        in run_here("summary", "-c", "couplet", "--vocab-size", 10**6).error_line()
-    )
-    assert (
-        "'10000000' is not a whole number"
-        in run_here("summary", "-c", "couplet", "--vocab-size", 10**7).error_line()
-    )
+    many = ("summary", "-c", "couplet", "--vocab-size")
+    said = r"model: its weights would take at least \d+ GiB of memory, and this machine has 0; take fewer"
+    for words in (("train", *wide), ("summary", *wide), (*many, 10**6)):
+        assert re.search(said, run_here(*words).error_line())
+    assert "'10000000' is not a whole number" in run_here(*many, 10**7).error_line()
 
 
 def test_a_tool_explains_its_recipe_and_the_server_its_settings():
@@ -183,7 +169,5 @@ def test_the_value_of_a_recipe_is_shown_next_to_the_default(tmp_path):
     recipe.write_text("task: couplet\ntraining: {epochs: 3, epoch: 3}\n", encoding="utf-8")  # faulty, too
     shown = run_here("train", "-c", recipe, "--help-config", "training", "-o", "training.amp=O1").stdout
     assert "\n  training.epochs = 10 (this recipe: 3)  # an integer (at least 1)\n" in shown
-    assert (
-        "\n  training.amp = none (this recipe: O1)  # " in shown
-        and "\n  training.log_every = 100  #" in shown
-    )
+    assert "\n  training.amp = none (this recipe: O1)  # " in shown
+    assert "\n  training.log_every = 100  #" in shown

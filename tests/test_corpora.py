@@ -7,6 +7,7 @@ import json
 import pickle
 import re
 import zipfile
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -30,13 +31,7 @@ CHINESE_POETRY = [
     {"author": "李白", "paragraphs": [NIGHT], "title": "静夜思", "id": "2"},
 ]
 CCPC = [
-    {
-        "dynasty": "Tang",
-        "author": "x",
-        "content": text.replace("，", "|").replace("。", "|")[:-1],
-        "title": title,
-    }
-    for title, text in TITLED
+    {"author": "x", "content": re.sub("[，。]", "|", text)[:-1], "title": title} for title, text in TITLED
 ]
 
 
@@ -77,32 +72,26 @@ def test_poems_are_read_for_what_they_are(tmp_path: Path, form: str) -> None:
 
 
 TALK = ["我丢了工作。", "很难过吧？", "是的，我很害怕。", "慢慢来。"]
-ROLES = [("user", 0), ("assistant", 1), ("user", 2), ("assistant", 3)]
-MESSAGES = [{"role": role, "content": TALK[place]} for role, place in ROLES]
-SHAREGPT = [{"from": "human" if role == "user" else "gpt", "value": TALK[place]} for role, place in ROLES]
-SMILE = [
-    {"role": "client" if role == "user" else "counselor", "content": TALK[place]} for role, place in ROLES
-]
+
+
+def told(speaker: str, listener: str, role: str = "role", text: str = "content") -> list[dict[str, str]]:
+    """Return the dialogue as messages of such roles under such keys."""
+    return [{role: (speaker, listener)[place % 2], text: turn} for place, turn in enumerate(TALK)]
+
+
+MESSAGES, SMILE = told("user", "assistant"), told("client", "counselor")
+SHAREGPT = [{"from": "gpt", "value": "你好"}, *told("human", "gpt", "from", "value")]
+TWICE = [{"role": "user", "content": part} for part in ("我丢了", "工作。")]
 TALKS = {
     "OpenAI": dumped({"messages": [{"role": "system", "content": "Be kind."}, *MESSAGES]}),
-    "ShareGPT": dumped(
-        [{"id": "a", "conversations": [{"from": "gpt", "value": "你好"}, *SHAREGPT]}], indent=1
-    ),
+    "ShareGPT": dumped([{"id": "a", "conversations": SHAREGPT}], indent=1),
     "SMILE": dumped(SMILE, indent=4),
     "SMILE, many": dumped([SMILE]),
     "LCCC": dumped([[" ".join(turn) for turn in TALK]], indent=1),
     "LCCC, a line each": dumped([" ".join(turn) for turn in TALK]),
     "DailyDialog": " __eou__ ".join(TALK) + " __eou__\n",
     "turns": dumped({"turns": TALK}),
-    "one who writes twice": dumped(
-        {
-            "messages": [
-                {"role": "user", "content": "我丢了"},
-                {"role": "user", "content": "工作。"},
-                *MESSAGES[1:],
-            ]
-        }
-    ),
+    "one who writes twice": dumped({"messages": [*TWICE, *MESSAGES[1:]]}),
 }
 
 
@@ -144,10 +133,8 @@ def test_reviews_are_read_for_what_they_are(tmp_path: Path, form: str) -> None:
 @pytest.mark.parametrize(
     ("text", "wanted"),
     [
-        (
-            'sentence\tlabel\n"good" film\t1\n"bad film\t0\n',
-            ['"good" film', '"bad film'],
-        ),  # GLUE quotes nothing
+        # GLUE quotes nothing.
+        ('sentence\tlabel\n"good" film\t1\n"bad film\t0\n', ['"good" film', '"bad film']),
         ('1\t"a ""good"" film"\n0\tsaid "no"\n', ['a "good" film', 'said "no"']),
         ('good, very\t1\n"bad\t0\n', ["good, very", '"bad']),
         ("1,good, very\n0,bad\n", ["good, very", "bad"]),
@@ -157,17 +144,14 @@ def test_quotes_that_do_not_fit_are_the_text_s(tmp_path: Path, text: str, wanted
     assert [text for *_, text in read_reviews(written(tmp_path, text))] == wanted
 
 
+THREE = [{"role": who, "content": "a"} for who in "abc"]
 READERS = {"poem": read_poems, "talk": read_conversations, "review": read_reviews}
 
 
 @pytest.mark.parametrize(
     ("reader", "text", "said"),
     [
-        (
-            "poem",
-            dumped([{"title": "a", "text": "b"}]),
-            ":1: .* is no poem; it must have 'paragraphs' or 'content'",
-        ),
+        ("poem", dumped([{"title": "a"}]), ":1: .* is no poem; it must have 'paragraphs' or 'content'"),
         ("poem", dumped(*CCPC) + "{\n", ":3: broken JSON"),
         ("poem", "题目,内容\n登鹳雀楼\n", ":2: 1 columns found, and the header has 2"),
         ("poem", '题目,内容\n登,"白\n', ":2: not a row of a table"),
@@ -178,11 +162,7 @@ READERS = {"poem": read_poems, "talk": read_conversations, "review": read_review
         ("talk", '[["a", "b"],\n ["c",\n', ":2: Expecting value"),
         ("talk", dumped({"messages": ["a", {"role": "b"}]}), ":1: .* are no messages with a role and a text"),
         ("talk", dumped({"messages": [{"role": 1, "content": "a"}]}), ":1: message 1 has no role"),
-        (
-            "talk",
-            dumped({"messages": [{"role": who, "content": "a"} for who in "abc"]}),
-            r":1: more than two people speak \(a, b, c\)",
-        ),
+        ("talk", dumped({"messages": THREE}), r":1: more than two people speak \(a, b, c\)"),
         ("review", "label,stars\n1,5\n", ":1: 'label,stars' names no column of the text"),
         ("review", "text,stars\ngood,5\n", ":1: .* names no column of the label"),
         ("review", "label,review\n3,good\n", ":2: the label is '3'; it must be 0 or 1"),
@@ -196,33 +176,35 @@ def test_what_is_none_of_the_forms_is_named(tmp_path: Path, reader: str, text: s
     assert "\n" not in str(caught.value)
 
 
-def not_text(kind: str) -> bytes:
+def bytes_of(save: Callable[[io.BytesIO], object]) -> bytes:
     """Return the bytes of a file that is no text."""
     stream = io.BytesIO()
-    if kind == "npy":
-        np.save(stream, np.arange(3))
-    elif kind == "pickle":
-        pickle.dump({"a": 1}, stream)
-    elif kind == "parquet":
-        stream.write(b"PAR1\x15\x04")
-    else:
-        with zipfile.ZipFile(stream, "w") as archive:
-            archive.writestr("xl/workbook.xml", "<a/>")
+    save(stream)
     return stream.getvalue()
 
 
+PICKLE = pickle.dumps({"a": 1})
+
+
 @pytest.mark.parametrize(
-    ("kind", "said"),
+    ("content", "said"),
     [
-        ("xlsx", "an Excel file, not text; save a table as CSV"),
-        ("npy", "an array of NumPy, not text; .* docs/your_data.md"),
-        ("pickle", "a pickle of Python, not text"),
-        ("parquet", "a Parquet table, not text"),
+        (
+            bytes_of(lambda file: zipfile.ZipFile(file, "w").writestr("xl/workbook.xml", "<a/>")),
+            "an Excel file",
+        ),
+        (
+            bytes_of(lambda file: np.save(file, np.arange(3))),
+            "an array of NumPy, not text; .* docs/your_data.md",
+        ),
+        (PICKLE, "a pickle of Python, not text"),
+        (b"PAR1\x15\x04", "a Parquet table, not text"),
     ],
+    ids=["xlsx", "npy", "pickle", "parquet"],
 )
-def test_what_is_no_text_is_named_by_its_first_bytes(tmp_path: Path, kind: str, said: str) -> None:
+def test_what_is_no_text_is_named_by_its_first_bytes(tmp_path: Path, content: bytes, said: str) -> None:
     with pytest.raises(UserError, match=said):
-        list(read_lines(written(tmp_path, not_text(kind))))
+        list(read_lines(written(tmp_path, content)))
 
 
 RECIPE = """
@@ -250,21 +232,16 @@ def trained(folder: Path, task: str, text: str | bytes) -> Outcome:
     return run_here("train", "-c", written(folder, recipe, "toy.yaml"))
 
 
-@pytest.mark.parametrize(
-    ("task", "text", "n"),
-    [
-        *[("poem", text, 2) for text in (POEM_FILES | UNTITLED).values()],
-        *[("empathetic", text, 2) for text in TALKS.values()],
-        *[("sentiment", text, 2) for text in REVIEW_FILES.values()],
-    ],
-    ids=[*POEM_FILES, *UNTITLED, *TALKS, *REVIEW_FILES],
-)
-def test_a_file_trains_and_is_evaluated_as_it_is(tmp_path: Path, task: str, text: str, n: int) -> None:
-    outcome = trained(tmp_path, task, text)
+FORMS = {"poem": POEM_FILES | UNTITLED, "empathetic": TALKS, "sentiment": REVIEW_FILES}
+
+
+@pytest.mark.parametrize(("task", "form"), [(task, form) for task, forms in FORMS.items() for form in forms])
+def test_a_file_trains_and_is_evaluated_as_it_is(tmp_path: Path, task: str, form: str) -> None:
+    outcome = trained(tmp_path, task, FORMS[task][form])
     assert outcome.status == 0, outcome.stderr
     options = ["--weights", tmp_path / "run", "--data", tmp_path / "data.txt", "--json"]
     (found,) = records(run_here("evaluate", *options, *([] if task == "sentiment" else ["--no-answers"])))
-    assert found["n"] == n
+    assert found["n"] == 2
     words = (tmp_path / "run" / "best" / "text.vocabulary.txt").read_text(encoding="utf-8").splitlines()
     assert not {"{", "[", "|"} & set(words)
 
@@ -272,7 +249,7 @@ def test_a_file_trains_and_is_evaluated_as_it_is(tmp_path: Path, task: str, text
 @pytest.mark.parametrize("task", TASKS)
 def test_bad_data_is_one_line_of_the_command(tmp_path: Path, task: str) -> None:
     assert "data.txt" in trained(tmp_path, task, "1;2;3\n").error_line()
-    assert "a pickle of Python" in trained(tmp_path, task, not_text("pickle")).error_line()
+    assert "a pickle of Python" in trained(tmp_path, task, PICKLE).error_line()
 
 
 def test_the_arrays_of_empdg_and_moel_are_turned_by_the_script_of_the_page(
@@ -321,6 +298,5 @@ def test_traditional_characters_are_said_once(caplog: pytest.LogCaptureFixture) 
     _log_once.cache_clear()
     with caplog.at_level("INFO"):
         assert [read_as_simplified(text) for text in ("东", "東風", "書")] == ["东", "东风", "书"]
-    assert [record.message for record in caplog.records] == [
-        "traditional characters are read as simplified ones"
-    ]
+    (record,) = caplog.records
+    assert record.message == "traditional characters are read as simplified ones"

@@ -107,21 +107,19 @@ def test_a_batch_has_the_examples_first_and_tells_what_belongs_to_what() -> None
 def test_an_epoch_has_every_rated_input_once(processes: int) -> None:
     found = dataset([ANSWERED] * 7)
     samplers = [RatedBatches(found, 3, 2, 5, processes, rank) for rank in range(processes)]
-    batches = [list(sampler) for sampler in samplers]
+    batches = [list(sampler.batches(0)) for sampler in samplers]
     assert {len(own) for own in batches} == {len(samplers[0])}
     drawn = [index for own in batches for batch in own for index in batch]
     assert Counter(index for index in drawn if index >= 2) == Counter(found.rated)
     assert all(sum(index < 2 for index in batch) == 3 for own in batches for batch in own)
     again = RatedBatches(found, 3, 2, 5, processes, 0)
-    again.skip_batches(1)
-    assert list(again) == batches[0][1:]
-    again.set_epoch(1)
-    assert list(again) != batches[0]
+    assert list(again.batches(0, skip=1)) == batches[0][1:]
+    assert list(again.batches(1)) != batches[0]
 
 
 def test_no_process_is_without_a_rated_input() -> None:
     found = dataset([ANSWERED] * 3)
-    own = [list(RatedBatches(found, 2, 1, 5, 2, rank)) for rank in range(2)]
+    own = [list(RatedBatches(found, 2, 1, 5, 2, rank).batches(0)) for rank in range(2)]
     rated = [[index for index in batch if index in found.rated] for batches in own for batch in batches]
     assert [len(batch) for batch in rated] == [1] * 4
     assert {index for batch in rated for index in batch} == {*found.rated}

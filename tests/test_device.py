@@ -39,19 +39,21 @@ def test_cpu_is_where_new_tensors_go():
 
 
 @pytest.mark.parametrize(
-    ("name", "expected"), [("auto", "gpu:0"), ("gpu", "gpu:0"), ("gpu:1", "gpu:1"), ("cpu", "cpu")]
+    ("name", "given", "expected"),
+    [
+        ("auto", "", "gpu:0"),
+        ("gpu", "", "gpu:0"),
+        ("gpu:1", "", "gpu:1"),
+        ("cpu", "", "cpu"),
+        ("gpu", "1", "gpu:1"),
+    ],
 )
-def test_choice_on_a_machine_with_two_gpus(machine, name, expected):
+def test_choice_on_a_machine_with_two_gpus(machine, monkeypatch, name, given, expected):
+    """A launched process takes the card that the launcher has given it."""
     chosen = machine(built_for_gpu=True, cards=2)
+    monkeypatch.setenv("FLAGS_selected_gpus", given)
     assert select_device(name) == expected
     assert chosen == [expected]
-
-
-def test_each_launched_process_takes_its_own_card(machine, monkeypatch):
-    chosen = machine(built_for_gpu=True, cards=2)
-    monkeypatch.setenv("FLAGS_selected_gpus", "1")
-    assert select_device("gpu") == "gpu:1"
-    assert chosen == ["gpu:1"]
 
 
 @pytest.mark.parametrize(("name", "cards"), [("gpu", 0), ("gpu:2", 2)])
@@ -99,12 +101,9 @@ def amd(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 @pytest.mark.parametrize(
     ("vendor", "flags", "value"),
     [
-        ("AuthenticAMD", f"fma avx2 {AVX512}", "7"),
+        *[("AuthenticAMD", f"fma avx2 {AVX512}", "7"), ("AuthenticAMD", "fma avx2", "5")],
         ("AuthenticAMD", f"fma avx2 {AVX512}".replace(" avx512vl", ""), "5"),
-        ("AuthenticAMD", "fma avx2", "5"),
-        ("AuthenticAMD", "fma avx", None),
-        ("GenuineIntel", f"fma avx2 {AVX512}", None),
-        ("", "", None),
+        *[("AuthenticAMD", "fma avx", None), ("GenuineIntel", f"fma avx2 {AVX512}", None), ("", "", None)],
     ],
 )
 def test_the_path_of_a_processor(vendor: str, flags: str, value: str | None) -> None:

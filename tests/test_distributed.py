@@ -42,11 +42,14 @@ class Corpus:
 
     folder: Path
 
+    def __post_init__(self) -> None:
+        write_couplets(self.folder / "train.tsv", 13 * 2 * BATCH + 5, seed=1)
+        write_couplets(self.folder / "dev.tsv", 31, seed=2)
+
     def recipe(self, name: str, batch: int, dropout: float = 0.0) -> Path:
         path = self.folder / f"{name}.yaml"
-        path.write_text(
-            RECIPE.format(folder=self.folder, name=name, batch=batch, dropout=dropout), encoding="utf-8"
-        )
+        text = RECIPE.format(folder=self.folder, name=name, batch=batch, dropout=dropout)
+        path.write_text(text, encoding="utf-8")
         return path
 
 
@@ -55,10 +58,7 @@ STEPS = 7 * EPOCHS
 
 @pytest.fixture(scope="module")
 def corpus(tmp_path_factory: pytest.TempPathFactory) -> Corpus:
-    folder = tmp_path_factory.mktemp("distributed")
-    write_couplets(folder / "train.tsv", 13 * 2 * BATCH + 5, seed=1)
-    write_couplets(folder / "dev.tsv", 31, seed=2)
-    return Corpus(folder)
+    return Corpus(tmp_path_factory.mktemp("distributed"))
 
 
 @pytest.fixture(scope="module")

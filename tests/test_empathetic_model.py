@@ -53,7 +53,7 @@ def batch(config: Any, emotions: bool = False) -> list[paddle.Tensor]:
 
 def test_the_reference_recipe_has_the_published_size() -> None:
     task, config = load_config(ROOT / "configs" / "reference" / "empathetic.yaml")
-    network = task.build_network(config, task.vocabulary_sizes(10_000))
+    network = task.build_network(config, dict.fromkeys(task.vocabulary_names, 10_000))
     modules: dict[str, int] = {}
     for name, parameter in network.named_parameters():
         module = name.partition(".")[0]

@@ -17,38 +17,31 @@ from paddle_dialog.metrics import confusion_matrix
 from paddle_dialog.tasks.empathetic.data.emotions import EMOTIONS
 from paddle_dialog.tasks.empathetic.evaluation import BY_KINSHIP, emotion_report
 
+REX = {"context": ["my dog died .", "oh no !", "he was called Rex ."], "target": "Rex was good ."}
 DIALOGUES = [
-    {
-        "context": ["my dog died .", "oh no !", "he was called Rex ."],
-        "target": "Rex was good .",
-        "emotion": "sad",
-    },
+    REX | {"emotion": "sad"},
     {"context": ["i won $ 5 $ or $_^"], "target": "congratulations !", "emotion": "proud"},
     {"context": ["someone stole my 🏝"], "target": "that is awful .", "emotion": "sad"},
     {"context": ["hello"], "target": "hi"},
 ]
 
 
-def test_the_order_of_the_matrix_holds_every_emotion_once() -> None:
-    assert sorted(BY_KINSHIP) == sorted(EMOTIONS)
-
-
 def test_confusions_are_counted_by_annotated_and_predicted_label() -> None:
+    assert sorted(BY_KINSHIP) == sorted(EMOTIONS)
     sad, proud, joyful = (EMOTIONS.index(label) for label in ("sad", "proud", "joyful"))
-    counts = confusion_matrix(
-        np.array([sad, joyful, joyful, proud]), np.array([sad, sad, sad, proud]), len(EMOTIONS)
-    )
+    predicted, gold = np.array([sad, joyful, joyful, proud]), np.array([sad, sad, sad, proud])
+    counts = confusion_matrix(predicted, gold, len(EMOTIONS))
     assert counts[sad, sad] == 1 and counts[sad, joyful] == 2 and counts[proud, proud] == 1
-    assert counts.sum() == 4
     report = emotion_report(counts)
-    assert report["n"] == 4 and report["accuracy"] == 0.5
+    assert report["n"] == 4 == counts.sum() and report["accuracy"] == 0.5
     assert list(report["emotions"]) == ["proud", "sad"]
-    assert report["emotions"]["sad"] == {
+    expected = {
         "n": 3,
         "accuracy": pytest.approx(1 / 3),
         "predicted": 1,
         "taken_for": {"joyful": 2, "sad": 1},
     }
+    assert report["emotions"]["sad"] == expected
 
 
 def test_a_right_prediction_darkens_the_diagonal_and_a_wrong_one_its_cell() -> None:
@@ -97,10 +90,5 @@ def test_evaluate_draws_the_emotions(tmp_path: Path) -> None:
     report = json.loads((folder / "emotions.json").read_text(encoding="utf-8"))
     assert report["accuracy"] == pytest.approx(json.loads(outcome.stdout)["emotion_accuracy"])
     assert {label: row["n"] for label, row in report["emotions"].items()} == {"proud": 1, "sad": 2}
-
-
-def test_a_folder_that_cannot_be_written_is_told_before_the_work(tmp_path: Path) -> None:
-    (tmp_path / "file").write_text("", encoding="utf-8")
-    outcome = run_here("evaluate", "-c", save_model(tmp_path), "--figures", tmp_path / "file")
-    assert "figures cannot be written there" in outcome.error_line()
-    assert outcome.stdout == ""
+    refused = run_here("evaluate", "-c", recipe, "--figures", data)  # before the work
+    assert "figures cannot be written there" in refused.error_line() and refused.stdout == ""

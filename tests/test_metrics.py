@@ -33,12 +33,7 @@ def test_calibration_error_is_the_weighted_gap_of_each_bin() -> None:
     # The first two share a bin (0.8667 to 0.9333): one of them is right. The third is right at 0.6.
     expected = (abs(1 - 0.9 - 0.91) + abs(1 - 0.6)) / 3
     assert calibration_error(probabilities, np.array([1, 1, 1])) == pytest.approx(expected)
-    with pytest.raises(ValueError, match="0 examples"):
-        calibration_error(np.zeros((0, 2)), np.zeros(0, int))
-
-
-def test_a_confidence_at_the_edge_belongs_to_the_bin_below() -> None:
-    # 1.0 and 0.95 are of the last bin: one of the two is right.
+    # One at the edge belongs to the bin below: 1.0 and 0.95 are of the last bin, and one of the two is right.
     found = calibration_error(np.array([[0.0, 1.0], [0.05, 0.95]]), np.array([0, 1]))
     assert found == pytest.approx(0.95 / 2)
 
@@ -48,8 +43,6 @@ def test_token_perplexity_by_hand():
     assert token_perplexity(math.log(2) + math.log(4) + math.log(8), 3) == pytest.approx(4)
     assert token_perplexity(0.0, 7) == 1.0
     assert token_perplexity(1e6, 1) == math.inf
-    with pytest.raises(ValueError, match="not 0"):
-        token_perplexity(1.0, 0)
 
 
 def test_perplexity_per_example_by_hand():
@@ -59,12 +52,6 @@ def test_perplexity_per_example_by_hand():
     assert token_perplexity(sum(nll), sum(tokens)) == pytest.approx(2**2.5)
 
 
-@pytest.mark.parametrize(("nll", "tokens"), [([], []), ([1.0], [0]), ([1.0, 2.0], [1])])
-def test_perplexity_per_example_refuses_what_has_no_mean(nll, tokens):
-    with pytest.raises(ValueError, match=r"perplexity needs|zip\(\)"):
-        perplexity_per_example(nll, tokens)
-
-
 def test_distinct_by_hand():
     replies = [["i", "am", "sorry"], ["i", "am", "glad"], ["oh"]]
     assert distinct_n(replies, 1) == pytest.approx(5 / 7)  # i am sorry glad oh
@@ -72,25 +59,15 @@ def test_distinct_by_hand():
     assert distinct_n(replies, 3) == 1.0
     assert distinct_n(replies, 4) == 0.0
     assert distinct_n([], 1) == 0.0
-
-
-def test_ngrams_do_not_cross_sequences():
-    assert distinct_n(["ab", "ab"], 2) == pytest.approx(1 / 2)
-
-
-def test_distinct_refuses_empty_ngrams():
-    with pytest.raises(ValueError, match="n is 0"):
-        distinct_n(["ab"], 0)
+    assert distinct_n(["ab", "ab"], 2) == pytest.approx(1 / 2)  # no n-gram crosses texts
 
 
 def test_bleu_by_hand():
     # hypothesis a b c d e, reference a b c d x y: clipped precisions 4/5, 3/4, 2/3, 1/2; brevity exp(1 - 6/5)
     expected = 100 * math.exp(1 - 6 / 5) * (4 / 5 * 3 / 4 * 2 / 3 * 1 / 2) ** (1 / 4)
     assert corpus_bleu([list("abcde")], [list("abcdxy")]) == pytest.approx(expected)
-
-
-def test_bleu_is_of_the_corpus_not_a_mean_of_sentences():
-    # counts add up before the ratio: 1-grams 5/6, 2-grams 3/4, 3-grams 2/2, 4-grams 1/1; equal lengths
+    # It is no mean of sentences: counts add up before the ratio.
+    # 1-grams 5/6, 2-grams 3/4, 3-grams 2/2, 4-grams 1/1; equal lengths
     expected = 100 * (5 / 6 * 3 / 4) ** (1 / 4)
     assert corpus_bleu([list("abcd"), list("ex")], [list("abcd"), list("ef")]) == pytest.approx(expected)
 
@@ -102,11 +79,7 @@ def test_bleu_takes_tokens_as_they_are():
     assert apart == pytest.approx(100 * (4 / 5 * 3 / 4 * 2 / 3 * 1 / 2) ** (1 / 4))
 
 
-def test_bleu_bears_empty_hypotheses_but_no_empty_corpus():
+def test_bleu_bears_empty_hypotheses():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert corpus_bleu([""], ["春雨山雪"]) == 0.0
-    with pytest.raises(ValueError, match="as many references"):
-        corpus_bleu([], [])
-    with pytest.raises(ValueError, match="as many references"):
-        corpus_bleu(["春"], [])

@@ -44,13 +44,9 @@ def task(tmp_path_factory):
     draw = random.Random(3)
     for name, count in (("train", 120), ("dev", 30)):
         sections = [draw.choice(list(WORDS)) for _ in range(count)]
-        texts = [
-            " ".join(draw.choices([*WORDS[section].split(), "today", "new"], k=5)) for section in sections
-        ]
-        lines = [
-            f"{section}\t{text} {WORDS[section].split()[0]}\n"
-            for section, text in zip(sections, texts, strict=True)
-        ]
+        words = {section: WORDS[section].split() for section in WORDS}
+        texts = [" ".join([*draw.choices([*words[s], "today", "new"], k=5), words[s][0]]) for s in sections]
+        lines = [f"{section}\t{text}\n" for section, text in zip(sections, texts, strict=True)]
         (folder / f"{name}.tsv").write_text("".join(lines), encoding="utf-8")
     return folder
 
@@ -77,9 +73,8 @@ def test_the_task_of_the_page_is_trained_and_used(task):
 def test_its_mistakes_are_told_like_any_others(task):
     (task / "odd.tsv").write_text("weather\tsnow\nwether\train\n", encoding="utf-8")
     wrong = reader("train", task, "-o", f"data.train={task / 'odd.tsv'}", "-o", f"output_dir={task / 'odd'}")
-    assert wrong.error_line().endswith(
-        "odd.tsv:2: 'wether' is no section; write one of weather, sport, markets"
-    )
+    said = "odd.tsv:2: 'wether' is no section; write one of weather, sport, markets"
+    assert wrong.error_line().endswith(said)
     unknown = reader("train", task, "-o", "model.widht=3")
     assert unknown.error_line().endswith("model.widht: unknown key; did you mean width?")
     assert "size of the embeddings" in reader("train", task, "--help-config", "model").stdout
@@ -124,49 +119,34 @@ def test_it_brings_its_arguments(recipe: Path) -> None:
 def test_it_brings_its_addresses_and_its_tab(recipe: Path) -> None:
     config = ServeConfig(models={"echo": ModelSource(config=str(recipe))})
     found, missing = find_models(config)
-    app = create_app(
-        config,
-        [e for m in found for e in m.endpoints],
-        lambda: load_models(found, WordFilter(), "cpu"),
-        WordFilter(),
-    )
+    endpoints = [endpoint for model in found for endpoint in model.endpoints]
+    app = create_app(config, endpoints, lambda: load_models(found, WordFilter(), "cpu"), WordFilter())
     with running(app) as client:
         assert client.post("/v1/echo", json={"text": "hi"}).json() == {"echo": "hi"}
         assert client.post("/v1/echo/reversed", json={"text": "hi"}).json() == {"echo": "ih"}
-        operations = client.get("/openapi.json").json()["paths"]
+        paths = client.get("/openapi.json").json()["paths"]
         (card,) = client.get("/v1/models").json()["models"]
         page, script = client.get("/").text, client.get("/tasks/echo/all.js").text
-    assert (
-        operations["/v1/echo/reversed"]["post"]["operationId"]
-        != operations["/v1/echo"]["post"]["operationId"]
-    )
+    assert len({paths[path]["post"]["operationId"] for path in ("/v1/echo", "/v1/echo/reversed")}) == 2
     assert card["path"] == "/v1/echo" and card["further"] == {"/v1/echo/reversed": {"reversed": True}}
     assert missing == [] and (card["task"], card["family"], card["parameters"]) == ("echo", "parity", 6)
     assert '<form id="echo-form" novalidate>' in page and "function start()" in script
 
 
 HANZI = "山水云月花鸟风松"
+TRANSFORMER = """
+model:
+  {name: transformer, width: 64, num_heads: 4, inner_width: 128, encoder_layers: 1, decoder_layers: 2,
+   max_positions: 16, dropout: 0.0}
+training: {learning_rate: 0.003, schedule: cosine, warmup_steps: 50, clip_norm: 1.0, save_every: 1000, MORE}
+"""
 RECIPES = {
     "lstm_attention": """
 model: {name: lstm_attention, embedding_size: 32, hidden_size: 64, num_layers: 1, dropout: 0.0}
 training: {epochs: 12, learning_rate: 0.01, schedule: cosine, warmup_steps: 20, save_every: 1000}
 """,
-    "transformer": """
-model:
-  {name: transformer, width: 64, num_heads: 4, inner_width: 128, encoder_layers: 1, decoder_layers: 2,
-   max_positions: 16, dropout: 0.0}
-training:
-  {epochs: 24, learning_rate: 0.003, schedule: cosine, warmup_steps: 50, clip_norm: 1.0, eval_every: 768,
-   save_every: 1000}
-""",
-    "transformer with Muon": """
-model:
-  {name: transformer, width: 64, num_heads: 4, inner_width: 128, encoder_layers: 1, decoder_layers: 2,
-   max_positions: 16, dropout: 0.0}
-training:
-  {epochs: 16, optimizer: muon, learning_rate: 0.003, schedule: cosine, warmup_steps: 50, clip_norm: 1.0,
-   eval_every: 512, save_every: 1000}
-""",
+    "transformer": TRANSFORMER.replace("MORE", "epochs: 24, eval_every: 768"),
+    "transformer with Muon": TRANSFORMER.replace("MORE", "epochs: 16, eval_every: 512, optimizer: muon"),
 }
 COMMON = """
 task: couplet
@@ -181,8 +161,8 @@ output_dir: {folder}/run
 def lines():
     """Return 2,000 different lines to learn from, and 100 others."""
     generator = random.Random(7)
-    found = {"".join(generator.choices(HANZI, k=generator.randint(3, 6))): None for _ in range(4000)}
-    found = list(found)
+    drawn = ("".join(generator.choices(HANZI, k=generator.randint(3, 6))) for _ in range(4000))
+    found = list(dict.fromkeys(drawn))
     return found[:2000], found[2000:2100]
 
 
@@ -215,9 +195,8 @@ def test_a_varied_task_trains_and_two_runs_are_compared(tmp_path: Path) -> None:
     trained = run("train", "-c", recipe, "-o", "training.max_steps=2", *output, environment=environment)
     assert trained.status == 0, trained.stderr
     predictions = [tmp_path / "couplets.jsonl", tmp_path / "reviews.jsonl"]
-    evaluated = run(
-        "evaluate", "-c", recipe, *output, "--predictions", str(predictions[0]), environment=environment
-    )
+    written = (*output, "--predictions", str(predictions[0]))
+    evaluated = run("evaluate", "-c", recipe, *written, environment=environment)
     assert evaluated.status == 0, evaluated.stderr
     run_here("evaluate", "-c", "sentiment_zh", "--data", "sample_zh", "--predictions", predictions[1])
     for path, said in zip(predictions, ("BLEU ", "accuracy "), strict=True):

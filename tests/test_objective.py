@@ -5,12 +5,10 @@ from collections import namedtuple
 
 import numpy as np
 import paddle
-import paddle.nn.functional as F
 import pytest
-from paddle import nn
 from paddlenlp.metrics import Perplexity as PaddleNLPPerplexity
 
-from paddle_dialog.objective import Accuracy, Objective, Perplexity
+from paddle_dialog.objective import Accuracy, Perplexity
 from paddle_dialog.training.losses import SequenceCrossEntropy
 from paddle_dialog.training.report import Meter
 
@@ -20,20 +18,15 @@ Labelled = namedtuple("Labelled", "label")
 Masked = namedtuple("Masked", "mask")
 
 
-def test_which_figure_is_better():
+def test_figures_by_hand_and_which_is_better():
     perplexity, accuracy = Perplexity(), Accuracy()
-    assert perplexity.rank(20.0) < perplexity.rank(21.0)
-    assert accuracy.rank(0.9) < accuracy.rank(0.8)
+    assert perplexity.rank(20.0) < perplexity.rank(21.0) and accuracy.rank(0.9) < accuracy.rank(0.8)
     assert (perplexity.show(20.12345), accuracy.show(0.81239)) == ("20.123", "0.8124")
-
-
-def test_figures_by_hand():
-    assert Perplexity().figure([3 * math.log(2), 3]) == pytest.approx(2)
-    assert Perplexity().figure([1e6, 3]) == math.inf
-    assert Accuracy().figure([3, 4]) == 0.75
-    for objective in (Perplexity(), Accuracy()):
-        assert math.isnan(objective.figure([0.0, 0.0]))
-        assert math.isnan(objective.figure([math.nan, 2.0]))
+    assert perplexity.figure([3 * math.log(2), 3]) == pytest.approx(2)
+    assert perplexity.figure([1e6, 3]) == math.inf
+    assert accuracy.figure([3, 4]) == 0.75
+    for objective in (perplexity, accuracy):
+        assert math.isnan(objective.figure([0.0, 0.0])) and math.isnan(objective.figure([math.nan, 2.0]))
 
 
 def test_accuracy_counts_the_highest_scores():
@@ -79,25 +72,3 @@ def test_sums_are_added_in_double_precision():
     for nll, tokens in [(2.0**25, 2.0**25), *[(1.0, 0.0)] * 4]:
         meter.add(paddle.zeros([]), [paddle.to_tensor(nll), paddle.to_tensor(tokens)])
     assert meter.read()[1] == math.exp((2.0**25 + 4) / 2.0**25)
-
-
-def test_an_objective_of_ones_own_needs_neither_mask_nor_token_nll():
-    """F1 of the second class: three sums, none of them a mean."""
-
-    class F1(Objective):
-        name, direction = "f1", "higher"
-
-        def sums(self, criterion, outputs, batch):
-            said, true = outputs[0].argmax(-1) == 1, batch == 1
-            return [part.astype("float64").sum() for part in (said & true, said, true)]
-
-        def figure(self, sums):
-            both, said, true = sums
-            return 2 * both / (said + true) if said + true else math.nan
-
-    meter = Meter(F1())
-    scores = F.one_hot(paddle.to_tensor([1, 1, 0, 1]), 2)
-    for rows in (slice(0, 1), slice(1, 4)):
-        labels = paddle.to_tensor([1, 0, 1, 1])[rows]
-        meter.add(paddle.zeros([]), F1().sums(nn.CrossEntropyLoss(), [scores[rows]], labels))
-    assert meter.read()[1] == pytest.approx(2 * 2 / (3 + 3))

@@ -102,11 +102,6 @@ def test_corpus_and_vocabulary_and_every_failure_to_get_them(
     assert read_couplets("paddlenlp:test") == [Couplet("天对地", "雨对风")]
 
 
-def test_unknown_split_is_refused_before_anything_is_imported() -> None:
-    message = refusal(read_couplets, "paddlenlp:validation")
-    assert message == "paddlenlp:validation: no such split; it must be one of train, dev, test"
-
-
 def test_paddlenlp_that_cannot_be_imported(monkeypatch: pytest.MonkeyPatch) -> None:
     real_import = builtins.__import__
 

@@ -42,13 +42,8 @@ def test_nothing_in_the_library_names_a_task() -> None:
     others.append(library / "data" / "corpora.py")  # corpora are of poems, whatever a task makes of them
     files = [path for path in files if not any(path.is_relative_to(other) for other in others)]
     assert len(files) > 100 and "couplet" in folders
-    found = [
-        f"{path.relative_to(ROOT)}:{number}: {line.strip()}"
-        for path in files
-        for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), start=1)
-        if named.search(line)
-    ]
-    assert found == []
+    lines = [(path, line) for path in files for line in path.read_text(encoding="utf-8").splitlines()]
+    assert [(path, line) for path, line in lines if named.search(line)] == []
 
 
 def test_a_name_is_that_of_a_recipe_that_ships_unless_a_file_has_it(
@@ -68,21 +63,14 @@ def test_a_name_is_that_of_a_recipe_that_ships_unless_a_file_has_it(
         find_recipe("nowhere")
 
 
-@pytest.fixture(scope="module")
-def recipes(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    return {
-        "en": save_model(tmp_path_factory.mktemp("en")),
-        "zh": save_chinese_model(tmp_path_factory.mktemp("zh")),
-    }
-
-
-@pytest.mark.parametrize(("own", "other"), [("en", "zh"), ("zh", "en")])
-def test_named_weights_must_be_of_the_configs_language(
-    recipes: dict[str, Path], own: str, other: str
-) -> None:
-    weights = recipes[other].parent / "run" / "best"
-    told = run_here("predict", "-c", recipes[own], "--weights", weights, "hello").error_line()
-    assert f"is a model of the language '{other}', and the config is of '{own}'" in told
+def test_named_weights_must_be_of_the_configs_language(tmp_path: Path) -> None:
+    for part in ("en", "zh"):
+        (tmp_path / part).mkdir()
+    recipes = {"en": save_model(tmp_path / "en"), "zh": save_chinese_model(tmp_path / "zh")}
+    for own, other in (("en", "zh"), ("zh", "en")):
+        weights = recipes[other].parent / "run" / "best"
+        told = run_here("predict", "-c", recipes[own], "--weights", weights, "hello").error_line()
+        assert f"is a model of the language '{other}', and the config is of '{own}'" in told
 
 
 @pytest.fixture
@@ -122,10 +110,7 @@ NAMED = [
     (("couplet", "bundle"), "bundle"),
     (("couplet", "runs/half/last"), "runs/half/last"),
     # there is nothing to answer with, and nothing else is taken for it
-    (
-        ("other", None),
-        "no weights: runs/other/best does not exist, and none ship with the recipe other; train",
-    ),
+    (("other", None), "no weights: runs/other/best does not exist, and none ship with the recipe other; tr"),
     (("own.yaml", None), "no weights: runs/own/best does not exist; train with this recipe, or name a run"),
     (("runs/half", None), "runs/half: is not a bundle"),
     ((None, "runs/half"), "runs/half: is not a bundle (no bundle.json in it); did you mean runs/half/last?"),
@@ -164,9 +149,8 @@ def test_weights_beside_a_recipe_keep_their_settings_and_say_so(shipped: dict[st
     told = run_here("predict", "-c", "couplet", "-o", "decoding.beam_size=1", "--weights", "bundle", "天山")
     assert (told.status, told.stderr) == (0, "weights: bundle\n")  # both have the same sections
     text = Path("configs/couplet.yaml").read_text(encoding="utf-8")
-    Path("configs/couplet.yaml").write_text(
-        text.replace("max_length: 12}", "max_length: 15}"), encoding="utf-8"
-    )
+    changed = text.replace("max_length: 12}", "max_length: 15}")
+    Path("configs/couplet.yaml").write_text(changed, encoding="utf-8")
     told = run_here("predict", "-c", "couplet", "--weights", "bundle", "天山")
     first = "bundle answers with its own settings (decoding), not with those of couplet; -o changes one\n"
     assert (told.status, told.stderr) == (0, f"{first}weights: bundle\n")

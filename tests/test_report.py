@@ -135,36 +135,30 @@ def log(caplog: pytest.LogCaptureFixture) -> Iterator[pytest.LogCaptureFixture]:
     logger.propagate = propagate
 
 
-def test_curves_texts_and_hyper_parameters_are_on_the_page(tmp_path: Path) -> None:
-    report = report_in(tmp_path)
+@pytest.mark.parametrize(("objective", "unit"), [(Perplexity(), "tokens"), (Accuracy(), "examples")])
+def test_curves_texts_and_hyper_parameters_are_on_the_page(
+    tmp_path: Path, objective: Objective, unit: str
+) -> None:
+    report, name = report_in(tmp_path, objective, unit), objective.name
     for step in (1, 2, 3):
         norm = math.nan if step == 2 else 1.5  # which leaves a gap
-        report.step(step, "9", figures(loss=float(step), gradient_norm=norm), 1.0)
+        more = {name: 0.5, f"{unit}_per_second": 10.0}
+        report.step(step, "9", figures(loss=float(step), gradient_norm=norm, **more), 1.0)
     report.evaluation(3, 12.5, True, Display(["春风 → 秋雨", "second"], {"emotion_accuracy": 0.25}))
     page = Page(tmp_path)
 
     assert page.runs == [str(tmp_path)]
     assert page.curve("train/loss") == [(1, 1.0), (2, 2.0), (3, 3.0)]
     assert page.curve("train/gradient_norm") == [(1, 1.5), (3, 1.5)]
-    for name, value in figures().items():
-        if name not in ("loss", "gradient_norm"):
-            assert page.curve(f"train/{name}")[0] == (1, pytest.approx(value))
-    assert page.curve("dev/perplexity") == [(3, 12.5)]
+    for other, value in (figures() | more).items():
+        if other not in ("loss", "gradient_norm"):
+            assert page.curve(f"train/{other}")[0] == (1, pytest.approx(value))
+    assert page.curve(f"dev/{name}") == [(3, 12.5)]
     assert page.curve("dev/emotion_accuracy") == [(3, 0.25)]
     assert page.texts("examples/0") == [(3, "春风 → 秋雨")] and page.texts("examples/1") == [(3, "second")]
     (trial,) = page.hyper_parameters()
     assert trial["hparams"] == {"name": "toy", "model/rate": 0.5, "model/tied": "True", "model/limit": "None"}
-    assert trial["metrics"] == {"dev/perplexity": 12.5}
-
-
-def test_curves_have_the_names_of_objective_and_unit(tmp_path: Path) -> None:
-    report = report_in(tmp_path, Accuracy(), "examples")
-    report.step(1, "9", figures(accuracy=0.5, examples_per_second=10.0), 1.0)
-    report.evaluation(1, 0.75, True, Display())
-    page = Page(tmp_path)
-    assert page.curve("dev/accuracy") == [(1, 0.75)] and page.curve("train/accuracy") == [(1, 0.5)]
-    assert page.curve("train/examples_per_second") == [(1, 10.0)]
-    assert page.hyper_parameters()[0]["metrics"] == {"dev/accuracy": 0.75}
+    assert trial["metrics"] == {f"dev/{name}": 12.5}
 
 
 def test_a_resumed_run_continues_its_curves_as_one_run(tmp_path: Path) -> None:

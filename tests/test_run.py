@@ -71,19 +71,36 @@ class Asked:
         pass
 
 
-def test_all_happens_in_its_order(tmp_path: Path) -> None:
-    """Two epochs of six batches by fours, so two steps each; the last save is that of the end."""
-    story, run, drawn = follow(tmp_path, epochs=2, accumulate=4, log_every=2, eval_every=3, save_every=2)
-    assert story == ("step4 step2 report2 save2 step4 evaluate3 step2 report4 evaluate4 save4 save4")
-    assert run.stop is Stop.FINISHED
-    assert (run.progress.epoch, run.progress.batch, run.progress.step) == (2, 0, 4)
-    assert len(set(drawn)) == 4
-
-
-def test_an_epoch_ends_with_an_evaluation_where_no_number_of_steps_is_set(tmp_path: Path) -> None:
-    story, run, _ = follow(tmp_path, epochs=2, eval_every=0, save_every=6)
-    assert story == "step1 " * 6 + "evaluate6 save6 " + "step1 " * 6 + "report12 evaluate12 save12 save12"
-    assert run.stop is Stop.FINISHED
+@pytest.mark.parametrize(
+    ("settings", "story", "place"),
+    [
+        # Two epochs of six batches by fours, so two steps each; the last save is that of the end.
+        (
+            {"epochs": 2, "accumulate": 4, "log_every": 2, "eval_every": 3, "save_every": 2},
+            "step4 step2 report2 save2 step4 evaluate3 step2 report4 evaluate4 save4 save4",
+            (2, 0, 4),
+        ),
+        # An epoch ends with an evaluation where no number of steps is set.
+        (
+            {"epochs": 2, "eval_every": 0, "save_every": 6},
+            "step1 " * 6 + "evaluate6 save6 " + "step1 " * 6 + "report12 evaluate12 save12 save12",
+            (2, 0, 12),
+        ),
+        # The run ends inside an epoch.
+        (
+            {"epochs": 2, "max_steps": 3, "save_every": 3},
+            "step1 step1 step1 report3 evaluate3 save3 save3",
+            (0, 3, 3),
+        ),
+    ],
+)
+def test_all_happens_in_its_order(
+    tmp_path: Path, settings: dict[str, int], story: str, place: tuple[int, int, int]
+) -> None:
+    told, run, drawn = follow(tmp_path, **settings)
+    assert told == story and run.stop is Stop.FINISHED
+    assert (run.progress.epoch, run.progress.batch, run.progress.step) == place
+    assert len(set(drawn)) == run.progress.step
 
 
 def test_a_run_that_is_asked_stops_after_the_step_and_goes_on_where_it_stood(tmp_path: Path) -> None:
@@ -91,25 +108,13 @@ def test_a_run_that_is_asked_stops_after_the_step_and_goes_on_where_it_stood(tmp
     asks = itertools.count(1)
     story, run, first = follow(tmp_path / "parts", lambda: next(asks) >= 4, epochs=2, accumulate=2)
     assert story.split()[-3:] == ["step2", "report4", "save4"]
-    assert run.stop is Stop.REQUESTED and (run.progress.epoch, run.progress.batch, run.progress.step) == (
-        1,
-        2,
-        4,
-    )
+    place = (run.progress.epoch, run.progress.batch, run.progress.step)
+    assert run.stop is Stop.REQUESTED and place == (1, 2, 4)
     _, run, second = follow(tmp_path / "parts", resume=True, epochs=2, accumulate=2)
     assert run.stop is Stop.FINISHED and first + second == whole
-
-
-def test_a_run_that_is_asked_after_its_last_step_has_finished(tmp_path: Path) -> None:
-    asks = itertools.count(1)
-    _, run, _ = follow(tmp_path, lambda: next(asks) >= BATCHES, epochs=1)
+    asks = itertools.count(1)  # asked after its last step, it has finished
+    _, run, _ = follow(tmp_path / "last", lambda: next(asks) >= BATCHES, epochs=1)
     assert run.stop is Stop.FINISHED
-
-
-def test_max_steps_ends_the_run_inside_an_epoch(tmp_path: Path) -> None:
-    story, run, _ = follow(tmp_path, epochs=2, max_steps=3, save_every=3)
-    assert story == "step1 step1 step1 report3 evaluate3 save3 save3"
-    assert run.stop is Stop.FINISHED and (run.progress.epoch, run.progress.batch) == (0, 3)
 
 
 @pytest.mark.parametrize(("eval_every", "steps"), [(2, 6), (0, 18)])
@@ -160,10 +165,6 @@ class Examples(NamedTuple):
 class EpochDataset(io.Dataset):
     """Six examples that hold the epoch."""
 
-    def __init__(self) -> None:
-        super().__init__()
-        self.epoch = -1
-
     def set_epoch(self, epoch: int) -> None:
         self.epoch = epoch
 
@@ -184,15 +185,12 @@ def batches(batch_size: int, accumulate: int = 1) -> TrainingBatches:
     return TrainingBatches(data, LengthBucketSampler(ONES, batch_size), lambda batch: next(units), accumulate)
 
 
-def test_a_dataset_gets_the_epoch_that_begins_or_is_resumed() -> None:
+def test_a_dataset_gets_the_epoch_and_each_batch_has_its_units() -> None:
     loader = batches(2)
     seen = []
     for epoch, done in ((0, 0), (3, 1)):  # the second is resumed inside an epoch
         seen.append([batch.epochs.tolist() for ((batch, _),) in loader.steps(epoch, done)])
     assert seen == [[[0, 0]] * 3, [[3, 3]] * 2]
-
-
-def test_each_batch_has_its_units() -> None:
     loader = batches(1, accumulate=4)
     assert [[units for _, units in step] for step in loader.steps(0, 0)] == [[1, 2, 3, 4], [5, 6]]
     assert loader.units == 21

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -120,39 +119,31 @@ def data(path: Path) -> list[str]:
     return ["-o", f"data.train={path}", "-o", f"data.dev={path}"]
 
 
-def test_forgotten_data_are_not_replaced_by_the_sample(
-    trained: dict[str, Trained], tmp_path: Path, pairs: Path
-) -> None:
-    folder = tmp_path / "run"
-    assert train(trained, folder, *data(pairs), "-o", "training.epochs=1").status == 0
-    before = (folder / "config.yaml").read_bytes()
-    sample = ["-o", "data.train=sample", "-o", "data.dev=sample"]
-    line = train(trained, folder, *sample, "-o", "training.epochs=1", "--resume", "auto").error_line()
-    assert f"was trained with data.train {pairs}, and is to continue with sample" in line
-    assert (folder / "config.yaml").read_bytes() == before
-
-
 def test_a_resumed_run_tells_what_it_changes_and_ends_with_its_new_epochs(
     trained: dict[str, Trained], tmp_path: Path, pairs: Path
 ) -> None:
     folder, more = tmp_path / "run", tmp_path / "more.tsv"
     assert train(trained, folder, *data(pairs), "-o", "training.epochs=1").status == 0
-    more.write_text(
-        PAIRS + "花香\t鸟语\n云淡\t雨浓\n", encoding="utf-8"
-    )  # three steps an epoch instead of two
+    before = (folder / "config.yaml").read_bytes()
+    sample = ["-o", "data.train=sample", "-o", "data.dev=sample"]  # as where the data are forgotten
+    line = train(trained, folder, *sample, "-o", "training.epochs=1", "--resume", "auto").error_line()
+    assert f"was trained with data.train {pairs}, and is to continue with sample" in line
+    assert (folder / "config.yaml").read_bytes() == before
+    # Three steps an epoch instead of two.
+    more.write_text(PAIRS + "花香\t鸟语\n云淡\t雨浓\n", encoding="utf-8")
     changed = ["-o", f"data.train={more}", "-o", f"data.dev={pairs}", "-o", "training.epochs=2"]
     resumed = train(trained, folder, *changed, "--resume", "auto")
     assert resumed.status == 0, resumed.stderr
     assert f"changed since the checkpoint: data.train {pairs} → {more}" in resumed.stderr
     assert "changed since the checkpoint: training.epochs 1 → 2" in resumed.stderr
-    assert re.search(r"parameters, 5 steps in all", resumed.stderr)
+    assert "parameters, 5 steps in all" in resumed.stderr
     progress = json.loads((folder / "last" / "progress.json").read_text())
     assert progress["finished"] and progress["step"] == 5 and progress["curve"][-1][0] == 5
     again = train(trained, folder, *changed, "--resume", "auto")
     assert again.status == 0 and "the run has already finished, at step 5" in again.stderr
 
 
-def test_a_resumed_run_reports_changed_data_and_measures_its_best_anew(
+def test_a_resumed_run_reports_changed_data_and_finds_its_best_anew(
     trained: dict[str, Trained], tmp_path: Path, pairs: Path
 ) -> None:
     folder, dev = tmp_path / "run", tmp_path / "dev.tsv"
@@ -167,11 +158,8 @@ def test_a_resumed_run_reports_changed_data_and_measures_its_best_anew(
     assert resumed.status == 0, resumed.stderr
     for key in ("data.train", "data.dev"):
         assert f"changed since the checkpoint: the content of {key}\n" in resumed.stderr
-    found = re.search(r"the best model so far, of step (\d+), has the perplexity (\S+) on it", resumed.stderr)
-    assert found and int(found[1]) == before["best_step"]
     after = json.loads((folder / "last" / "progress.json").read_text())
-    assert after["best_figure"] != before["best_figure"]
-    assert after["curve"][-1][1] == pytest.approx(float(found[2]), rel=1e-3)  # the weights hardly move
+    assert after["best_figure"] == min(figure for step, figure in after["curve"] if step > before["step"])
     again = train(trained, folder, *more)
     assert "the content of" not in again.stderr and "already finished" in again.stderr
 
@@ -179,17 +167,13 @@ def test_a_resumed_run_reports_changed_data_and_measures_its_best_anew(
 def test_an_evaluation_uses_a_sample_of_the_dev_set(
     trained: dict[str, Trained], tmp_path: Path, pairs: Path
 ) -> None:
-    first, short = tmp_path / "first", tmp_path / "short.tsv"
-    settings = ["-o", "training.max_steps=1", "-o", "training.max_dev=2"]
-    assert train(trained, first, *data(pairs), *settings).status == 0
-    lines = PAIRS.splitlines(keepends=True)
+    short, lines, curves = tmp_path / "short.tsv", PAIRS.splitlines(keepends=True), []
     short.write_text(lines[0] + lines[-1], encoding="utf-8")
-    second = ["-o", f"data.train={pairs}", "-o", f"data.dev={short}", *settings]
-    assert train(trained, tmp_path / "second", *second).status == 0
-    curves = [
-        json.loads((tmp_path / name / "last" / "progress.json").read_text())["curve"]
-        for name in ("first", "second")
-    ]
+    settings = ["-o", f"data.train={pairs}", "-o", "training.max_steps=1", "-o", "training.max_dev=2"]
+    for dev in (pairs, short):
+        folder = tmp_path / dev.stem / "run"
+        assert train(trained, folder, *settings, "-o", f"data.dev={dev}").status == 0
+        curves.append(json.loads((folder / "last" / "progress.json").read_text())["curve"])
     assert curves[0] == curves[1] and len(curves[0]) == 1
 
 
@@ -197,11 +181,8 @@ def test_a_model_whose_two_forms_differ_answers_through_paddle(
     trained: dict[str, Trained], tmp_path: Path, pairs: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As where a part of the network was varied in Paddle alone: here the steps take other weights."""
-    message, steps = (
-        "the network's answers to dev examples differ from those of its steps",
-        ["training.max_steps=4"],
-    )
-    settings = ["-o", *steps, "-o", "training.learning_rate=0.1"]
+    message = "the network's answers to dev examples differ from those of its steps"
+    settings = ["-o", "training.max_steps=4", "-o", "training.learning_rate=0.1"]
     same = train(trained, tmp_path / "same", *data(pairs), *settings)
     assert same.status == 0 and message not in same.stderr, same.stderr
     assert not (tmp_path / "same" / "best" / "through_paddle.txt").exists()
@@ -234,23 +215,6 @@ def test_the_plan_of_a_run_whose_epochs_have_another_length_now() -> None:
     assert Plan.resumed(settings, 3, Progress(epoch=3, step=9)).completion(Progress(step=9)) is Stop.FINISHED
 
 
-def test_weights_of_a_run_without_a_best_model_are_not_those_that_ship(
-    trained: dict[str, Trained], tmp_path: Path, pairs: Path
-) -> None:
-    folder = tmp_path / "run"
-    assert train(trained, folder, *data(pairs), "-o", "training.epochs=1").status == 0
-    (folder / "best").rename(tmp_path / "elsewhere")
-    line = run_here("predict", "-c", trained["lstm"].config, "-o", f"output_dir={folder}", "春").error_line()
-    assert f"{folder}: has no 'best' yet; name --weights {folder / 'last'}" in line
-
-
-def test_a_warm_up_longer_than_the_run_is_told(
-    trained: dict[str, Trained], tmp_path: Path, pairs: Path
-) -> None:
-    told = train(trained, tmp_path / "run", *data(pairs), "-o", "training.warmup_steps=9").stderr
-    assert "training.warmup_steps is 9 and the run has" in told and "set -o training.warmup_steps=0" in told
-
-
 def test_what_is_wrong_with_tiny_data_is_told_once_with_the_remedy(
     trained: dict[str, Trained], tmp_path: Path, pairs: Path
 ) -> None:
@@ -260,14 +224,14 @@ def test_what_is_wrong_with_tiny_data_is_told_once_with_the_remedy(
     dev.write_text("山红\t水绿\n云淡\t雨浓\n", encoding="utf-8")
     pairs.write_text(PAIRS + "春红\t秋绿\n", encoding="utf-8")
     files = ("-o", f"data.train={pairs}", "-o", f"data.dev={dev}", "-o", "training.epochs=1")
-    told = train(trained, tmp_path / "run", *files, "-o", "data.min_count=2").stderr
-    assert (
-        told.count("data.train: 60 % of its tokens are not in the vocabulary; set -o data.min_count=1") == 1
-    )
-    assert (
-        told.count("data.dev: 50 % of it is in data.train, so its figures measure what was learnt by heart")
-        == 1
-    )
+    more = ("-o", "data.min_count=2", "-o", "training.warmup_steps=9")
+    told = train(trained, tmp_path / "run", *files, *more).stderr
+    for once in (
+        "data.train: 60 % of its tokens are not in the vocabulary; set -o data.min_count=1",
+        "data.dev: 50 % of it is in data.train, so its figures measure what was learnt by heart",
+        "training.warmup_steps is 9 and the run has 3 steps: the rate never reaches its height; set -o training.warm",
+    ):
+        assert told.count(once) == 1, told
     assert "data.dev: 50 % of it is in data.train" in run_here("evaluate", "-c", tmp_path / "run").stderr
     other = train(trained, tmp_path / "other", *files, "-o", "data.dev=null").stderr
     assert "data.dev" not in other and "not in the vocabulary" not in other

@@ -99,11 +99,3 @@ def test_the_same_seed_gives_the_same_run(train, trained):
     first, again, other = (train(f"run{i}", seed=seed, **settings) for i, seed in enumerate((3, 3, 4)))
     assert digest(first, "last/model.safetensors") == digest(again, "last/model.safetensors")
     assert digest(first, "last/model.safetensors") != digest(other, "last/model.safetensors")
-
-
-def test_wrong_settings_are_reported_all_at_once(trained):
-    wrong = named(accumulate=0, keep_best=0, amp="O3", amp_dtype="int8")
-    options = [word for key, value in wrong.items() for word in ("-o", f"{key}={value}")]
-    outcome = run_here("train", "-c", trained["lstm"].config, *options)
-    assert outcome.status == 2
-    assert all(key in outcome.stderr for key in wrong), outcome.stderr

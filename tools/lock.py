@@ -16,15 +16,13 @@ from pathlib import Path
 from typing import NamedTuple
 
 ROOT = Path(__file__).resolve().parent.parent
-PYTHONS = {
-    "requirements.lock": ("3.10", "3.11", "3.12", "3.13", "3.14"),
-    "requirements-pretrained.lock": ("3.10", "3.11", "3.12"),
-}
-REQUIREMENTS = {
+# Of each lock: the Pythons that it holds for, and its files, each of which contains those before it.
+LOCKS = {
     "requirements.lock": (
-        *("requirements-light.txt", "requirements-serve.txt", "requirements.txt", "requirements-dev.txt"),
+        ("3.10", "3.11", "3.12", "3.13", "3.14"),
+        ("requirements-light.txt", "requirements-serve.txt", "requirements.txt", "requirements-dev.txt"),
     ),
-    "requirements-pretrained.lock": ("requirements-pretrained.txt",),
+    "requirements-pretrained.lock": (("3.10", "3.11", "3.12"), ("requirements-pretrained.txt",)),
 }
 # Compiled packages whose newest release may be source only for one of the Pythons; a user has no compiler.
 WHEELS_ONLY = (
@@ -87,8 +85,7 @@ def merge(by_python: dict[str, dict[str, Pin]]) -> list[str]:
 
 def main() -> None:
     """Write the lock files."""
-    for lock, names in REQUIREMENTS.items():
-        pythons = PYTHONS[lock]
+    for lock, (pythons, names) in LOCKS.items():
         whole = {python: resolve(python, direct_requirements(names), {}) for python in pythons}
         lines = [HEADER.format(names=" and ".join(names[-2:]), pythons=", ".join(pythons))]
         before = dict.fromkeys(pythons, frozenset[str]())

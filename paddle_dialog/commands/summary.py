@@ -22,7 +22,7 @@ def main(arguments: argparse.Namespace) -> None:
     task, config = load_config(arguments.config, arguments.override)
     select_device(arguments.device)
     own = isinstance(config.model, PretrainedConfig)  # a pre-trained model brings its vocabulary
-    sizes = task.vocabulary_sizes(0 if own else arguments.vocab_size)
+    sizes = dict.fromkeys(task.vocabulary_names, 0 if own else arguments.vocab_size)
     check_memory(config.model, sum(sizes.values()), 1)
     network = task.build_network(config, sizes)
     modules: dict[str, int] = {}

@@ -7,7 +7,7 @@ import difflib
 import textwrap
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, Literal, get_origin
+from typing import Any, get_origin
 
 from paddle_dialog.config.loader import flat
 from paddle_dialog.config.typed import describe, field_hints, members, shown, tags
@@ -55,7 +55,7 @@ def sections(cls: Any, name: str = "", tag: str = "") -> Iterator[Section]:
         hint = field_hints(cls)[field.name]
         choices = members(hint)
         if dataclasses.is_dataclass(choices[0]):
-            inner += [(each, path, tags(each)[0] if _is_tagged(each) else "") for each in choices]
+            inner += [(each, path, "".join(tags(each)[:1])) for each in choices]
         elif get_origin(choices[0]) is dict and dataclasses.is_dataclass(members(choices[0].__args__[1])[0]):
             inner.append((members(choices[0].__args__[1])[0], f"{path}.NAME", ""))
         elif not (tag and field.name == "name"):
@@ -85,10 +85,6 @@ def explain(cls: Any, wanted: str = "", values: Mapping[str, Any] | None = None)
     if not blocks:
         raise UserError(f"--help-config {wanted}: no such section or key; {_near(cls, wanted)}")
     return "\n\n".join(blocks)
-
-
-def _is_tagged(cls: Any) -> bool:
-    return get_origin(field_hints(cls).get("name")) is Literal
 
 
 def _default(field: dataclasses.Field[Any]) -> str:

@@ -18,7 +18,6 @@ from paddle_dialog.errors import UserError
 
 Config = TypeVar("Config")
 _TIMESTAMP = "tag:yaml.org,2002:timestamp"
-_MOST_KEYS = 10_000  # of one mapping; merged aliases can unfold to any number
 _REFERENCE = re.compile(r"\$\$\{|\$\{(?:(?P<name>[A-Za-z_]\w*)(?::-(?P<default>[^}]*))?\})?", re.ASCII)
 
 
@@ -49,12 +48,8 @@ def dump(config: Any) -> str:
 
     `build(type(config), yaml.safe_load(dump(config)), …)` gives an equal object.
     """
-    return write_yaml(_plain(config))
-
-
-def write_yaml(value: Any) -> str:
-    """Write plain values as YAML, in the given key order, each text on one line."""
-    return yaml.safe_dump(value, sort_keys=False, allow_unicode=True, width=2**20)
+    # A width that keeps each text on one line.
+    return yaml.safe_dump(_plain(config), sort_keys=False, allow_unicode=True, width=2**20)
 
 
 def replaced(config: Config, values: Mapping[str, Any]) -> Config:
@@ -110,7 +105,7 @@ def _plain(value: Any) -> Any:
         return {key: _plain(item) for key, item in value.items()}
     if isinstance(value, (list, tuple)):
         return [_plain(item) for item in value]
-    return escape(value) if isinstance(value, str) else value
+    return value.replace("${", "$${") if isinstance(value, str) else value
 
 
 def _with_override(mapping: Mapping[str, Any], override: str) -> dict[str, Any]:
@@ -179,13 +174,6 @@ class _StrictLoader(yaml.SafeLoader):
                 raise DuplicateKeyError(problem=problem, problem_mark=key.start_mark)
             first_line[identity] = line
         return node
-
-    def flatten_mapping(self, node: yaml.MappingNode) -> None:
-        """Expand `<<`, up to a bound."""
-        super().flatten_mapping(node)
-        if len(node.value) > _MOST_KEYS:
-            problem = f"it has more than {_MOST_KEYS:,} keys"
-            raise yaml.constructor.ConstructorError(problem=problem, problem_mark=node.start_mark)
 
     def construct_object(self, node: yaml.Node, deep: bool = False) -> Any:
         """Construct one node; PyYAML's bare Python errors (`!!bool x`, a 5000-digit integer) get a line."""
@@ -274,8 +262,3 @@ def expand(text: str) -> str:
         return value
 
     return _REFERENCE.sub(fill, text)
-
-
-def escape(text: str) -> str:
-    """Return the text which `expand` turns back into `text`."""
-    return text.replace("${", "$${")

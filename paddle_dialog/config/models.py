@@ -30,11 +30,14 @@ class NetworkConfig:
     )
 
 
+@dataclass(frozen=True)
 class OneWidth:
-    """A Transformer whose embeddings and layers have one width; its settings declare the two keys."""
+    """The keys of a Transformer, whose embeddings and layers have one width."""
 
-    width: int
-    num_heads: int
+    name: str = ""
+    width: int = at_least(1, 256, "size of embeddings and layers")
+    num_heads: int = at_least(1, 4, "attention heads; must divide width")
+    inner_width: int = at_least(1, 1024, "size of the feed-forward layers' hidden layer")
 
     @property
     def embedding_size(self) -> int:
@@ -90,9 +93,6 @@ class TransformerConfig(OneWidth, NetworkConfig):
     """Transformer encoder-decoder."""
 
     name: Literal["transformer"] = "transformer"
-    width: int = at_least(1, 256, "size of embeddings and layers")
-    num_heads: int = at_least(1, 4, "attention heads; must divide width")
-    inner_width: int = at_least(1, 1024, "size of the feed-forward layers' hidden layer")
     encoder_layers: int = at_least(1, 3, "layers of the encoder", maximum=256)
     decoder_layers: int = at_least(1, 3, "layers of the decoder", maximum=256)
     bias: bool = setting(True, "linear layers and layer norms have a bias")
@@ -137,9 +137,6 @@ class CausalTransformerConfig(OneWidth, NetworkConfig):
     scale_embeddings: ClassVar[bool] = True
 
     name: Literal["causal_transformer"] = "causal_transformer"
-    width: int = at_least(1, 256, "size of embeddings and layers")
-    num_heads: int = at_least(1, 4, "attention heads; must divide width")
-    inner_width: int = at_least(1, 1024, "size of the feed-forward layers' hidden layer")
     num_layers: int = at_least(1, 4, "number of layers", maximum=256)
     bias: bool = setting(False, "linear layers and layer norms have a bias")
     copy_size: int = at_least(1, 64, "size of the attention head that chooses the word to copy")
@@ -156,9 +153,6 @@ class CausalLmConfig(OneWidth):
     """A causal Transformer that predicts each next token of a text."""
 
     name: Literal["causal_lm"] = "causal_lm"
-    width: int = at_least(1, 256, "size of embeddings and layers")
-    num_heads: int = at_least(1, 4, "attention heads; must divide width")
-    inner_width: int = at_least(1, 1024, "size of the feed-forward layers' hidden layer")
     num_layers: int = at_least(1, 4, "number of layers", maximum=256)
     bias: bool = setting(False, "linear layers have a bias")
     max_positions: int = at_least(2, 256, "longest text in tokens, title and form included")

@@ -114,16 +114,18 @@ class _Builder:
         for name in value:
             if name not in fields:
                 self.unknown_key(name, list(fields), key, label)
-        built = {
-            name: self.field(field, hints[name], value, _join(key, name)) for name, field in fields.items()
-        }
+        built = {}
+        for name, field in fields.items():
+            path = _join(key, name)
+            if name in value:
+                built[name] = self.convert(hints[name], value[name], path, field.metadata)
+            elif field.default is dataclasses.MISSING and field.default_factory is dataclasses.MISSING:
+                built[name] = self.fail(path, f"missing; must be {describe(hints[name], field.metadata)}")
         if any(item is _FAILED for item in built.values()):
             return _FAILED
-        instance = cls(**{name: item for name, item in built.items() if item is not dataclasses.MISSING})
-        for name, item in built.items():
-            if item is dataclasses.MISSING:
-                self.cross_check_default(getattr(instance, name), _join(key, name))
-        self.cross_check(instance, key)
+        instance = cls(**built)
+        for relative, problem in getattr(instance, "problems", tuple)():
+            self.fail(_join(key, relative), problem)
         return instance
 
     def unknown_key(self, name: Any, known: list[str], key: str, label: str) -> None:
@@ -131,13 +133,6 @@ class _Builder:
         near = difflib.get_close_matches(text, known, n=1)
         right = f"did you mean {near[0]}?" if near else f"known keys: {', '.join(known) or 'none'}"
         self.fail(_join(key, text), f"unknown key{label and f' of {label}'}; {right}")
-
-    def field(self, field: dataclasses.Field[Any], hint: Any, value: Mapping[str, Any], key: str) -> Any:
-        if field.name in value:
-            return self.convert(hint, value[field.name], key, field.metadata)
-        if field.default is dataclasses.MISSING and field.default_factory is dataclasses.MISSING:
-            return self.fail(key, f"missing; must be {describe(hint, field.metadata)}")
-        return dataclasses.MISSING
 
     def convert(self, hint: Any, value: Any, key: str, metadata: Mapping[str, Any]) -> Any:
         choices = members(hint)
@@ -200,9 +195,13 @@ class _Builder:
             metadata = {"max": MOST, **metadata}
         if metadata.get("above") == 0 and 0 < number < LEAST:
             metadata = {"min": LEAST}
-        if _bounds_broken(number, metadata):
-            return self.wrong(hint, value, key, metadata)
-        return number
+        low, above, high = (metadata.get(bound) for bound in _BOUNDS)
+        broken = choice in (int, float) and (
+            (low is not None and number < low)
+            or (above is not None and number <= above)
+            or (high is not None and number > high)
+        )
+        return self.wrong(hint, value, key, metadata) if broken else number
 
     def tagged_section(self, choices: list[Any], value: Any, key: str) -> Any:
         by_name = {tag: choice for choice in choices for tag in tags(choice)}
@@ -211,29 +210,9 @@ class _Builder:
             return self.fail(key, f"must be a section with a name out of {known}, found {shown(value)}")
         if "name" not in value:
             return self.fail(_join(key, "name"), f"missing; must be one of {known}")
-        name = value["name"]
-        if isinstance(name, str):
-            try:
-                name = expand(name)
-            except UnfilledReferenceError as error:
-                return self.fail(_join(key, "name"), str(error))
-        if not isinstance(name, str) or name not in by_name:
-            return self.fail(_join(key, "name"), f"must be one of {known}, found {shown(name)}")
-        return self.section(by_name[name], value, key, label=name)
-
-    def cross_check(self, instance: Any, key: str) -> None:
-        for relative, problem in getattr(instance, "problems", tuple)():
-            self.fail(_join(key, relative), problem)
-
-    def cross_check_default(self, value: Any, key: str) -> None:
-        """Cross-check a default, which no conversion has visited."""
-        if dataclasses.is_dataclass(value):
-            for field in dataclasses.fields(value):
-                self.cross_check_default(getattr(value, field.name), _join(key, field.name))
-            self.cross_check(value, key)
-        elif isinstance(value, (list, tuple)):
-            for index, item in enumerate(value):
-                self.cross_check_default(item, f"{key}[{index}]")
+        # As `convert` takes a field of these choices.
+        name = self.convert(Literal[tuple(by_name)], value["name"], _join(key, "name"), {})
+        return _FAILED if name is _FAILED else self.section(by_name[name], value, key, label=name)
 
 
 def _filled(text: str, choices: list[Any], optional: bool) -> Any:
@@ -280,11 +259,9 @@ def is_optional(hint: Any) -> bool:
 
 
 def tags(cls: Any) -> tuple[str, ...]:
-    """Return the names by which a tagged union chooses this dataclass, from its `name: Literal[…]`."""
+    """Return the names by which a tagged union chooses this dataclass, those of its `name: Literal[…]`."""
     hint = field_hints(cls).get("name")
-    if typing.get_origin(hint) is not Literal:
-        raise TypeError(f'{cls.__name__} is a member of a tagged union and needs `name: Literal["…"]`')
-    return typing.get_args(hint)
+    return typing.get_args(hint) if typing.get_origin(hint) is Literal else ()
 
 
 def describe(hint: Any, metadata: Mapping[str, Any]) -> str:
@@ -322,11 +299,3 @@ def shown(value: Any) -> str:
         text = repr(value)
     text = " ".join(text.split())
     return text if len(text) <= 80 else f"{text[:79]}…"
-
-
-def _bounds_broken(value: Any, metadata: Mapping[str, Any]) -> bool:
-    if isinstance(value, (bool, str)):
-        return False
-    below = "min" in metadata and value < metadata["min"]
-    beyond = "max" in metadata and value > metadata["max"]
-    return below or beyond or ("above" in metadata and value <= metadata["above"])

@@ -16,35 +16,17 @@ from paddle_dialog.text.vocabulary import Vocabulary
 Int64Array = npt.NDArray[np.int64]
 
 
-def order_by_length(keys: npt.NDArray[np.integer], step_size: int) -> Int64Array:
-    """Return the positions of a pool's examples in the order in which they are cut into steps.
-
-    Args:
-        keys: lengths of the examples, [N, 1] or [N, 2], as `LengthBucketSampler` describes them.
-    """
-    by_last = np.argsort(keys[:, -1], kind="stable")
-    if keys.shape[1] == 1:
-        return by_last
-    steps = -(-len(by_last) // step_size)
-    size = math.isqrt(steps) * step_size
-    parts = [by_last[start : start + size] for start in range(0, len(by_last), size)]
-    # lexsort is stable and takes its most significant key last.
-    return np.concatenate([part[np.lexsort(keys[part].T[::-1])] for part in parts])
-
-
 def pad_batch(
     sequences: Sequence[Sequence[int]] | Sequence[npt.NDArray[np.integer]], pad_id: int
 ) -> tuple[Int64Array, Int64Array]:
     """Put sequences of token ids into one array, padded on the right.
 
     Args:
-        sequences: B sequences of ids; they may be empty.
+        sequences: B of them, at least one; each may be empty.
 
     Returns:
         ids [B, T] and lengths [B], with T the longest length but at least 1.
     """
-    if len(sequences) == 0:
-        raise ValueError("a batch needs at least one sequence")
     lengths = np.fromiter(map(len, sequences), np.int64, len(sequences))  # [B]
     ids = np.full((len(sequences), max(1, int(lengths.max()))), pad_id, np.int64)  # [B, T]
     for row, sequence, length in zip(ids, sequences, lengths, strict=True):
@@ -85,34 +67,13 @@ class EpochBatches(ABC):
     They must be a function of the data, the settings and the epoch alone, so that a run can be resumed inside one.
     """
 
-    epoch = 0
-    _skip = 0
-
-    def set_epoch(self, epoch: int) -> None:
-        """Choose the epoch, from 0, whose batches the next iteration gives (`Model.fit` does not call it)."""
-        self.epoch = epoch
-
-    def skip_batches(self, count: int) -> None:
-        """Let the next iteration, and only that one, start after `count` batches, to resume inside an epoch."""
-        if not 0 <= count <= len(self):
-            raise UserError(
-                f"cannot resume after {count} batches of an epoch that has {len(self)}; "
-                "use the data and batch size the run was started with"
-            )
-        self._skip = count
-
     @abstractmethod
     def __len__(self) -> int:
-        """Return the number of batches in a whole epoch, the same in every process, whatever is skipped."""
-
-    def __iter__(self) -> Iterator[list[int]]:
-        """Iterate over the batches of this process."""
-        skip, self._skip = self._skip, 0
-        return self._batches(self.epoch, skip)
+        """Return the number of batches in a whole epoch, the same in every process."""
 
     @abstractmethod
-    def _batches(self, epoch: int, skip: int) -> Iterator[list[int]]:
-        """Iterate over the batches of this process in an epoch, without the first `skip`."""
+    def batches(self, epoch: int, skip: int = 0) -> Iterator[list[int]]:
+        """Iterate over the batches of this process in an epoch, from 0, without the first `skip`."""
 
 
 class LengthBucketSampler(EpochBatches):
@@ -150,8 +111,6 @@ class LengthBucketSampler(EpochBatches):
         rank: int = 0,
     ) -> None:
         keys = np.asarray(lengths)
-        if not (keys.ndim == 1 or (keys.ndim == 2 and keys.shape[1] == 2)):
-            raise ValueError(f"lengths must be of shape [N] or [N, 2], not {list(keys.shape)}")
         if len(keys) == 0:
             raise UserError("there is no example to make a batch of")
         self._keys = keys.reshape(len(keys), -1)  # [N, 1 or 2]
@@ -170,11 +129,13 @@ class LengthBucketSampler(EpochBatches):
         """Examples of all replicas in one step."""
         return self.batch_size * self.num_replicas
 
-    def _batches(self, epoch: int, skip: int) -> Iterator[list[int]]:
+    def batches(self, epoch: int, skip: int = 0) -> Iterator[list[int]]:
         indices, starts = self._order(epoch)
         for start in starts[skip:]:
             step = indices[start : start + self._step_size]
-            yield share_of_step(step, self.num_replicas, self.rank).tolist()
+            first, end = (len(step) * part // self.num_replicas for part in (self.rank, self.rank + 1))
+            share = step[first:end] if first < end else step[self.rank % len(step) :][:1]
+            yield share.tolist()
 
     def _order(self, epoch: int) -> tuple[Int64Array, Int64Array]:
         """Return all indices in the order they are cut in, and where each step starts."""
@@ -191,7 +152,15 @@ class LengthBucketSampler(EpochBatches):
         return indices, generator.permutation(starts) if self.shuffle else starts
 
     def _by_length(self, indices: Int64Array) -> Int64Array:
-        return indices[order_by_length(self._keys[indices], self._step_size)]
+        """Return the indices of a pool in the order in which they are cut into steps."""
+        keys = self._keys[indices]  # [N, 1 or 2]
+        by_last = np.argsort(keys[:, -1], kind="stable")
+        if keys.shape[1] == 1:
+            return indices[by_last]
+        size = math.isqrt(-(-len(by_last) // self._step_size)) * self._step_size
+        parts = [by_last[start : start + size] for start in range(0, len(by_last), size)]
+        # lexsort is stable and takes its most significant key last.
+        return indices[np.concatenate([part[np.lexsort(keys[part].T[::-1])] for part in parts])]
 
 
 class ContiguousBatches(EpochBatches):
@@ -212,12 +181,6 @@ class ContiguousBatches(EpochBatches):
     def __len__(self) -> int:
         return self._steps
 
-    def _batches(self, epoch: int, skip: int) -> Iterator[list[int]]:
+    def batches(self, epoch: int, skip: int = 0) -> Iterator[list[int]]:
         for step in range(skip, self._steps):
             yield (self._starts + step).tolist()
-
-
-def share_of_step(step: Int64Array, num_replicas: int, rank: int) -> Int64Array:
-    """Return one replica's examples of a step: neighbours, and at least one."""
-    first, end = (len(step) * part // num_replicas for part in (rank, rank + 1))
-    return step[first:end] if first < end else step[rank % len(step) :][:1]

@@ -72,7 +72,8 @@ def read_poems(path: Path) -> Iterator[PoemRecord]:
         return
     if start[:1] in ("[", "{"):
         for number, value in _json_values(path, lines, POEMS):
-            yield from (_json_poem(path, number, item) for item in _as_list(value))
+            items = value if isinstance(value, list) else [value]
+            yield from (_json_poem(path, number, item) for item in items)
     elif "\t" in first or _TITLED.match(first):
         yield from _titled_poems(path, lines, "\t" if "\t" in first else ":")
     elif _column(header := _header(first, ","), _BODIES) is not None:
@@ -185,10 +186,6 @@ def _decoded(text: str) -> Iterator[Any]:
         yield value
 
 
-def _as_list(value: Any) -> list[Any]:
-    return value if isinstance(value, list) else [value]
-
-
 def _json_poem(path: Path, number: int, item: Any) -> PoemRecord:
     body = next((item[key] for key in _BODIES if key in item), None) if isinstance(item, dict) else None
     verses = [body] if isinstance(body, str) else body
@@ -227,10 +224,8 @@ def _plain_poems(lines: Lines) -> Iterator[PoemRecord]:
         blocks = [[line] for block in blocks for line in block]
     for block in blocks:
         number, first = block[0]
-        titled = len(block) > 1 and [any(sign in text for sign in _SIGNS) for _, text in block[:2]] == [
-            False,
-            True,
-        ]
+        signed = [any(sign in text for sign in _SIGNS) for _, text in block[:2]]
+        titled = signed == [False, True]
         yield number, first if titled else "", _joined_verses([text for _, text in block[titled:]])
 
 
@@ -306,8 +301,7 @@ def _rows(path: Path, lines: Lines, delimiter: str, width: int) -> list[tuple[in
     if delimiter == "\t":
         with suppress(UserError):
             return _parsed(path, kept, delimiter, width, csv.QUOTE_MINIMAL)
-        return _parsed(path, kept, delimiter, width, csv.QUOTE_NONE)
-    return _parsed(path, kept, delimiter, width, csv.QUOTE_MINIMAL)
+    return _parsed(path, kept, delimiter, width, csv.QUOTE_NONE if delimiter == "\t" else csv.QUOTE_MINIMAL)
 
 
 def _parsed(

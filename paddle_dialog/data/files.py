@@ -48,7 +48,9 @@ def read_lines(path: str | Path) -> Iterator[tuple[int, str]]:
     path = Path(path)
     for number, raw in _raw_lines(path):
         if number == 1:
-            _check_text(path, raw)
+            for magic, what in _NOT_TEXT.items():
+                if raw.startswith(magic):
+                    raise UserError(f"{path}: this is {what}")
             raw = raw.removeprefix(_BOM)
         try:
             line = raw.decode("utf-8")
@@ -95,30 +97,18 @@ def _raw_lines(path: Path) -> Iterator[tuple[int, bytes]]:
         raise _empty(path)
 
 
-def _check_text(path: Path, beginning: bytes) -> None:
-    """Refuse what is no text by its first bytes."""
-    for magic, what in _NOT_TEXT.items():
-        if beginning.startswith(magic):
-            raise UserError(f"{path}: this is {what}")
-
-
 def _empty(path: Path) -> UserError:
     return UserError(f"{path}: the file is empty; give a file with at least one line")
-
-
-def _buffered(stream: lzma.LZMAFile | gzip.GzipFile) -> BinaryIO:
-    # Both classes iterate over lines in Python; a BufferedReader does it in C, twice as fast.
-    return io.BufferedReader(cast(io.RawIOBase, stream), buffer_size=1 << 18)
 
 
 def _open_binary(path: Path) -> BinaryIO:
     suffix = path.suffix.lower()
     try:
-        if suffix == ".xz":
-            return _buffered(lzma.open(path, "rb"))
-        if suffix == ".gz":
-            return _buffered(gzip.open(path, "rb"))
-        return path.open("rb")
+        if suffix not in (".xz", ".gz"):
+            return path.open("rb")
+        unpack = lzma.open if suffix == ".xz" else gzip.open
+        # Both classes iterate over lines in Python; a BufferedReader does it in C, twice as fast.
+        return io.BufferedReader(cast(io.RawIOBase, unpack(path, "rb")), buffer_size=1 << 18)
     except FileNotFoundError as error:
         raise UserError(f"{path}: no such file; give the path of an existing text file") from error
     except (IsADirectoryError, NotADirectoryError) as error:

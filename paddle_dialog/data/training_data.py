@@ -89,9 +89,7 @@ class TrainingBatches:
         """
         if hasattr(self._dataset, "set_epoch"):
             self._dataset.set_epoch(epoch)
-        self._order.set_epoch(epoch)
-        self._order.skip_batches(done)
-        order = iter(self._order)
+        order = self._order.batches(epoch, done)
         size = self._accumulate - done % self._accumulate
         while step := self._make_step(islice(order, size)):
             yield step

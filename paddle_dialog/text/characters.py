@@ -50,21 +50,15 @@ def normalise_line(line: str) -> str:
     traditional and variant characters are kept apart. All else takes its NFKC form: Ａ becomes A, the radical
     ⼀ becomes 一.
     """
-    return line.translate(_REPLACEMENTS)
+    return "".join(map(_replacement, line))
 
 
 _ASCII_SIGNS = frozenset(string.punctuation)
 
 
-class _Replacements(dict[int, str]):
-    """Code point → text for `str.translate`, computed when a code point is first met."""
-
-    def __missing__(self, code_point: int) -> str:
-        self[code_point] = text = _replacement(chr(code_point))
-        return text
-
-
+@cache
 def _replacement(char: str) -> str:
+    """Return what stands for a character in a line of the normal form."""
     if is_hanzi(char):
         return char
     compatible = unicodedata.normalize("NFKC", char)
@@ -76,9 +70,6 @@ def _replacement(char: str) -> str:
 def _is_invisible(char: str) -> bool:
     is_variation_selector = "\ufe00" <= char <= "\ufe0f" or "\U000e0100" <= char <= "\U000e01ef"
     return char.isspace() or unicodedata.category(char) in ("Cc", "Cf") or is_variation_selector
-
-
-_REPLACEMENTS = _Replacements()
 
 
 _KEPT = "\ue000"  # of the private use area, in no text

@@ -178,26 +178,19 @@ class Vocabulary:
 
 def _first_fault(tokens: Sequence[str]) -> tuple[int, str] | None:
     """Return index and description of the first entry that no vocabulary may have."""
-    for index, special in enumerate(SPECIAL_TOKENS):
-        if index >= len(tokens) or tokens[index] != special:
-            found = f"not {tokens[index][:40]!r}" if index < len(tokens) else "but the vocabulary ends before"
-            return (
-                index,
-                f"a vocabulary begins with {' '.join(SPECIAL_TOKENS)}; here {special} must stand, {found}",
-            )
+    lead = tuple(tokens[: len(SPECIAL_TOKENS)])
+    if lead != SPECIAL_TOKENS:
+        index = next((n for n, token in enumerate(lead) if token != SPECIAL_TOKENS[n]), len(lead))
+        found = f"not {lead[index][:40]!r}" if index < len(lead) else "but the vocabulary ends before"
+        names = " ".join(SPECIAL_TOKENS)
+        return index, f"a vocabulary begins with {names}; here {SPECIAL_TOKENS[index]} must stand, {found}"
     first_seen: dict[str, int] = {}
     for index, token in enumerate(tokens):
         if not token:
             return index, "the line is empty; every line of a vocabulary holds one token"
         if "\n" in token or "\r" in token:
-            return (
-                index,
-                f"the token {token[:40]!r} contains a line break, which a vocabulary file cannot hold",
-            )
+            return index, f"{token[:40]!r} contains a line break, which a vocabulary file cannot hold"
         if token in first_seen:
-            return (
-                index,
-                f"{token[:40]!r} stands already in line {first_seen[token] + 1}; each token comes once",
-            )
+            return index, f"{token[:40]!r} is in line {first_seen[token] + 1} already; each token comes once"
         first_seen[token] = index
     return None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field, fields
 from enum import Enum
 from typing import Any
 
@@ -70,26 +70,12 @@ class Progress:
         self.evaluations_without_gain = 0 if better else self.evaluations_without_gain + 1
         return better
 
-    def as_dict(self) -> dict[str, Any]:
-        """Return the counters as plain values for JSON."""
-        return asdict(self)
-
     @classmethod
     def from_dict(cls, values: dict[str, Any]) -> Progress:
-        """Restore the counters of `as_dict`."""
-        for name, default in cls().as_dict().items():
-            value = values[name]
-            kinds = (int, float) if isinstance(default, float) else type(default)
-            is_figure = name == "best_figure" and (
-                value is None or (isinstance(value, float) and math.isfinite(value))
-            )
-            if not (isinstance(value, kinds) or is_figure):
-                raise TypeError(f"{name} is {value!r:.40}")
-            if isinstance(value, int) and not 0 <= value < 2**53:
-                raise ValueError(f"{name} is {value!r:.40}")
-        curve = [(int(step), float(figure)) for step, figure in values["curve"]]
-        scaler = {str(name): float(value) for name, value in values["scaler"].items()}
-        return cls(**{**values, "curve": curve, "scaler": scaler})
+        """Restore the counters of `dataclasses.asdict`."""
+        if odd := values.keys() ^ {each.name for each in fields(cls)}:
+            raise KeyError(min(odd))
+        return cls(**{**values, "curve": [(step, figure) for step, figure in values["curve"]]})
 
 
 class Stop(Enum):
@@ -128,18 +114,10 @@ class Plan:
         whole += self.steps_more
         return whole if self.settings.max_steps is None else min(whole, self.settings.max_steps)
 
-    def reports_after(self, step: int) -> bool:
-        """Return whether a step is reported."""
-        return step % self.settings.log_every == 0
-
     def evaluates_after(self, step: int, ends_epoch: bool) -> bool:
         """Return whether the dev set is evaluated after a step, which may be the last one of its epoch."""
         every = self.settings.eval_every
         return step >= self.total_steps or (step % every == 0 if every else ends_epoch)
-
-    def saves_after(self, step: int) -> bool:
-        """Return whether a checkpoint follows a step."""
-        return step % self.settings.save_every == 0
 
     def completion(self, progress: Progress) -> Stop | None:
         """Return why a run with this progress is complete, or None."""

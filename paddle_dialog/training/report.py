@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import logging
 import math
-import sys
 import time
 from collections.abc import Mapping, Sequence
 from datetime import timedelta
@@ -13,10 +13,9 @@ from pathlib import Path
 from typing import Any
 
 import paddle
-import yaml
 from paddle import Tensor
 
-from paddle_dialog.config.loader import dump, flat
+from paddle_dialog.config.loader import flat
 from paddle_dialog.figures import LOG_FILE, open_log
 from paddle_dialog.objective import Objective
 from paddle_dialog.task import Display, Task
@@ -27,14 +26,10 @@ logger = logging.getLogger("paddle_dialog")
 
 
 class Meter:
-    """The last loss and the objective since the last `reset`; the sums stay on the device."""
+    """The last loss, and the objective of all batches; the sums stay on the device."""
 
     def __init__(self, objective: Objective) -> None:
         self._objective = objective
-        self.reset()
-
-    def reset(self) -> None:
-        """Start over."""
         self._loss: Tensor | None = None
         self._sums: Tensor | float = 0.0  # [K]
 
@@ -154,11 +149,9 @@ def _flat(config: Any) -> dict[str, str | int | float]:
 
     With a dot instead of the slash its table would leave their cells empty.
     """
-
-    shown = ((name.replace(".", "/"), value) for name, value in flat(yaml.safe_load(dump(config))))
     return {
-        name: value if isinstance(value, str | int | float) and not isinstance(value, bool) else str(value)
-        for name, value in shown
+        name.replace(".", "/"): value if type(value) in (str, int, float) else str(value)
+        for name, value in flat(dataclasses.asdict(config))
     }
 
 
@@ -190,46 +183,21 @@ Trained by paddle_dialog; the whole recipe is in `config.yaml` in this folder.
 """
 
 
-class LogFile(logging.FileHandler):
-    """A log file whose failure, e.g. on a full disk, is reported once on stderr and ends nothing."""
-
-    failed = False
-
-    def handleError(self, record: logging.LogRecord) -> None:
-        """Report a failure once, instead of logging's traceback for every line."""
-        error = sys.exc_info()[1]
-        if not self.failed and isinstance(error, OSError):
-            self.failed = True
-            sys.stderr.write(f"{self.baseFilename} cannot be written ({error.strerror})\n")
-
-    def close(self) -> None:
-        """Close the file and drop what could not be written."""
-        with contextlib.suppress(OSError):
-            super().close()
-
-
 def configure_logging(log_file: str | None = None) -> None:
-    """Send the library's log to stderr and, where named, to a file that is appended to."""
+    """Send the library's log to stderr and, where named, to a file that is appended to; close an earlier file."""
     logger.setLevel(logging.INFO)
     logger.propagate = False
     for handler in list(logger.handlers):
         logger.removeHandler(handler)
-        handler.close()
+        with contextlib.suppress(OSError):  # what a full disk did not take is dropped
+            handler.close()
     formatter = logging.Formatter("%(asctime)s %(message)s", "%Y-%m-%d %H:%M:%S")
     formatter.converter = time.localtime
     handlers: list[logging.Handler] = [logging.StreamHandler()]
     if log_file is not None:
-        handlers.append(LogFile(log_file, encoding="utf-8", errors="backslashreplace"))
+        handlers.append(logging.FileHandler(log_file, encoding="utf-8", errors="backslashreplace"))
     for handler in handlers:
         handler.setFormatter(formatter)
         logger.addHandler(handler)
     # Other libraries put a handler on the root logger, which would show matplotlib's search for fonts.
     logging.getLogger("matplotlib").setLevel(logging.WARNING)
-
-
-def close_log_file() -> None:
-    """Close a run's log file, so that later messages of the process do not go there."""
-    for handler in list(logger.handlers):
-        if isinstance(handler, LogFile):
-            logger.removeHandler(handler)
-            handler.close()

@@ -16,8 +16,8 @@ import paddle
 from filelock import FileLock
 from paddle import Tensor, nn
 
-from paddle_dialog.bundle.folder import THROUGH_PADDLE, Bundle, bundle_exists, load_bundle, save_bundle
-from paddle_dialog.bundle.weights import read_weights, set_weights
+from paddle_dialog.bundle.folder import THROUGH_PADDLE, Bundle, save_bundle
+from paddle_dialog.bundle.weights import read_weights
 from paddle_dialog.config.loader import dump
 from paddle_dialog.config.models import PretrainedConfig
 from paddle_dialog.data.training_data import (
@@ -44,14 +44,12 @@ from paddle_dialog.training.distributed import (
 )
 from paddle_dialog.training.optimizer import build_optimizer, clip_gradients
 from paddle_dialog.training.progress import Plan, Progress, Stop
-from paddle_dialog.training.report import Meter, Report, close_log_file, model_card
+from paddle_dialog.training.report import Meter, Report, configure_logging, model_card
 from paddle_dialog.training.run_folder import (
-    changed_files,
-    changed_settings,
+    changed_since,
     file_hashes,
     find_start,
     finish_saves,
-    load_progress,
     pack_training_state,
     refuse_earlier_run,
     remove_earlier_run,
@@ -104,8 +102,7 @@ class Run:
         progress.bind(task.objective.name, num_ranks(), config.data.batch_size)
         order = task.training_batches(config, data.train, num_ranks(), rank())
         self.batches = TrainingBatches(data, order, task.count_units, training.accumulate)
-        if progress.batch == len(order):  # the data have become fewer
-            progress.count_batches(0, len(order))
+        progress.count_batches(0, len(order))  # the data may have become fewer
         self.plan = Plan.resumed(training, len(order), progress)
         self._dev = start.dev_batches(config, data)
         self._criterion = task.build_criterion(config)
@@ -164,22 +161,21 @@ class Run:
             run = cls._new(task, config)
             logger.info("%s: nothing to resume, so the run begins", folder)
             return run._announced()
-        where, bundle = found
+        where, bundle, progress = found
         if isinstance(config.model, PretrainedConfig):
             config = with_hash(config)
-        progress = load_progress(bundle, where)
         files = file_hashes(task, config)
-        changes = changed_files(progress.files, files) | changed_settings(where, bundle, config)
+        changes = changed_since(where, bundle, config, progress.files, files)
         progress.files = files
         lock = start.open_folder(config)
         for change in changes.values():
             logger.warning("%s", change)
+        if changes.keys() & {"data.dev", "training.max_dev"}:  # figures on other examples do not compare
+            progress.best_step, progress.best_figure, progress.evaluations_without_gain = 0, None, 0
         data = task.prepare_data_like(config, bundle)
         network = start.build_network(task, config, data)
         run = cls(task, config, data, network, progress, lock)
-        if run._dev is not None and changes.keys() & {"data.dev", "training.max_dev"}:
-            run._measure_best_anew(where.parent / "best")
-        restore_training_state(bundle, where, run.optimizer, network)
+        restore_training_state(bundle, where, progress, run.optimizer, network)
         run.schedule.step(progress.step)
         if progress.scaler:
             run.scaler.load_state_dict(run.scaler.state_dict() | progress.scaler)
@@ -187,20 +183,6 @@ class Run:
             finish_saves(folder)
         logger.info("resumed from %s at step %d", where, progress.step)
         return run._announced()
-
-    def _measure_best_anew(self, best: Path) -> None:
-        """Measure the best model so far on a dev set that has changed since; forget it if it is not there."""
-        progress, objective = self.progress, self.task.objective
-        step, progress.best_step, progress.best_figure = progress.best_step, 0, None
-        progress.evaluations_without_gain = 0
-        if not step or not bundle_exists(best):
-            return
-        set_weights(self.network, load_bundle(best).weights, best)
-        figure = self._measure()
-        message = "data.dev has changed: the best model so far, of step %d, has the %s %s on it"
-        logger.info(message, step, objective.name, objective.show(figure))
-        if math.isfinite(figure):
-            progress.best_step, progress.best_figure = step, figure
 
     def _announced(self) -> Run:
         """Save the settings, and log what the run is about to do."""
@@ -253,7 +235,7 @@ class Run:
             self._log_stop()
             return self.progress
         finally:
-            close_log_file()
+            configure_logging()  # later messages of the process do not go to the run's log
             self._lock.release()
 
     def _log_stop(self) -> None:
@@ -290,7 +272,7 @@ class Run:
             batches: the batches that the step learns from, as tensors, each with its units (see `Task.count_units`),
                 by which it is weighted.
         """
-        progress, plan = self.progress, self.plan
+        progress, plan, training = self.progress, self.plan, self.config.training
         self._seed_dropout()
         units = sum(count for _, count in batches)
         for batch, count in batches:
@@ -298,7 +280,7 @@ class Run:
             self._backward(loss, count / units if units else 1.0 / len(batches))
         stop_requested = average_gradients(self._trained, units, self._stop_requested())
         self.scaler.unscale_(self.optimizer)
-        self._gradient_norm = clip_gradients(self._trained, self.config.training.clip_norm)
+        self._gradient_norm = clip_gradients(self._trained, training.clip_norm)
         finite = math.isfinite(self._gradient_norm)
         if finite:
             self.scaler.step(self.optimizer)
@@ -309,11 +291,11 @@ class Run:
         progress.step += 1
         self._count_skipped(not finite)
         self.stop = plan.completion(progress) or (Stop.REQUESTED if stop_requested else None)
-        if plan.reports_after(progress.step) or self.stop:
+        if progress.step % training.log_every == 0 or self.stop:
             self._report_averages()
         if plan.evaluates_after(progress.step, ends_epoch=progress.batch == 0):
             self._evaluate()
-        if plan.saves_after(progress.step):
+        if progress.step % training.save_every == 0:
             self._save_checkpoint()
             barrier()
         self.schedule.step()
@@ -370,7 +352,7 @@ class Run:
         """Report the averages since the last report."""
         plan, progress, task = self.plan, self.progress, self.task
         loss, figure = self._meter.read()
-        self._meter.reset()
+        self._meter = Meter(task.objective)
         elapsed = self._count_seconds()
         figures = {
             "loss": loss,

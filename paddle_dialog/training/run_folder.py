@@ -8,11 +8,11 @@ import json
 import logging
 import shutil
 from collections.abc import Mapping
+from dataclasses import asdict
 from pathlib import Path
 
 import numpy as np
 import paddle
-from filelock import FileLock, Timeout
 from paddle import nn
 from safetensors.numpy import load as parse_tensors
 from safetensors.numpy import save as serialise_tensors
@@ -32,9 +32,7 @@ from paddle_dialog.config.schema import ExperimentConfig
 from paddle_dialog.data.records import parse_json
 from paddle_dialog.errors import UserError
 from paddle_dialog.task import Task
-from paddle_dialog.training.distributed import is_main
 from paddle_dialog.training.progress import Progress
-from paddle_dialog.training.report import configure_logging
 
 logger = logging.getLogger("paddle_dialog")
 
@@ -55,7 +53,7 @@ def pack_training_state(
     be stored.
     """
     files = {
-        PROGRESS: (json.dumps(progress.as_dict(), indent=2) + "\n").encode("utf-8"),
+        PROGRESS: (json.dumps(asdict(progress), indent=2) + "\n").encode("utf-8"),
         OPTIMIZER: serialise_tensors(_structured_state(optimizer, network)),
     }
     if training_only := read_training_only(network):
@@ -64,7 +62,7 @@ def pack_training_state(
 
 
 def restore_training_state(
-    bundle: Bundle, where: Path, optimizer: paddle.optimizer.Optimizer, network: nn.Layer
+    bundle: Bundle, where: Path, progress: Progress, optimizer: paddle.optimizer.Optimizer, network: nn.Layer
 ) -> None:
     """Set weights and optimiser moments to those of a checkpoint."""
     with file_errors(str(where), "state of a training", "begin the run anew"):
@@ -72,14 +70,11 @@ def restore_training_state(
         training_only = parse_tensors(bundle.extra[TRAINING_ONLY]) if TRAINING_ONLY in bundle.extra else {}
     check_arrays(training_only, where)
     set_weights(network, {**bundle.weights, **training_only}, where)
-    parameters = dict(network.named_parameters())
-    trained = {key.split("::")[0] for key in moments}
-    if unknown := trained - parameters.keys():
-        raise UserError(f"{where}: the optimiser's state is of another model ({min(unknown)} is unknown)")
-    wanted = {name for name, parameter in parameters.items() if not parameter.stop_gradient}
-    progress = load_progress(bundle, where)
     if not moments and progress.step == progress.skipped:  # no step has been taken yet
         return
+    parameters = dict(network.named_parameters())
+    wanted = {name for name, parameter in parameters.items() if not parameter.stop_gradient}
+    trained = {key.split("::")[0] for key in moments}
     if trained and trained != wanted:
         odd = min(trained ^ wanted)
         raise UserError(
@@ -117,13 +112,13 @@ def load_progress(bundle: Bundle, where: Path) -> Progress:
         raise UserError(f"{where}: holds a model but no training state; resume from the run's 'last' folder")
     try:
         return Progress.from_dict(parse_json(bundle.extra[PROGRESS].decode("utf-8")))
-    except (ValueError, KeyError, TypeError) as error:
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise UserError(
             f"{where}/{PROGRESS}: is not of this version ({error!r}); begin the run anew"
         ) from error
 
 
-def find_checkpoint(run_folder: Path) -> tuple[Path, Bundle] | None:
+def find_checkpoint(run_folder: Path) -> tuple[Path, Bundle, Progress] | None:
     """Find the newest undamaged checkpoint of a run; warn about damaged ones."""
     problems = []
     for name in CHECKPOINTS:
@@ -132,20 +127,20 @@ def find_checkpoint(run_folder: Path) -> tuple[Path, Bundle] | None:
             continue
         try:
             bundle = load_bundle(folder)
-            load_progress(bundle, folder)
+            progress = load_progress(bundle, folder)
         except UserError as error:
             if name != "last.partial":  # an unfinished write is expected
                 problems.append(str(error))
             continue
         for problem in problems:
             logger.warning("%s; taking %s instead", problem, folder)
-        return folder, bundle
+        return folder, bundle, progress
     if problems:
         raise UserError("; ".join(problems))
     return None
 
 
-def find_start(run_folder: Path, task: str, resume: str) -> tuple[Path, Bundle] | None:
+def find_start(run_folder: Path, task: str, resume: str) -> tuple[Path, Bundle, Progress] | None:
     """Find the checkpoint that a run continues; None where `auto` finds none.
 
     Args:
@@ -160,19 +155,33 @@ def find_start(run_folder: Path, task: str, resume: str) -> tuple[Path, Bundle] 
         )
     if (folder / MANIFEST).exists() and folder.name != CHECKPOINTS[0]:
         bundle = load_bundle(folder)
-        load_progress(bundle, folder)
-        found: tuple[Path, Bundle] | None = (folder, bundle)
+        found = folder, bundle, load_progress(bundle, folder)
     else:
-        found = find_checkpoint(folder.parent if (folder / MANIFEST).exists() else folder)
-    if found is None and resume != "auto":
-        raise UserError(f"--resume {resume}: holds no checkpoint")
-    if found is not None and found[1].task != task:
-        raise UserError(f"{found[0]}: is of the task '{found[1].task}', and the config's is '{task}'")
+        newest = find_checkpoint(folder.parent if (folder / MANIFEST).exists() else folder)
+        if newest is None and resume == "auto":
+            return None
+        if newest is None:
+            raise UserError(f"--resume {resume}: holds no checkpoint")
+        found = newest
+    where, bundle, _ = found
+    if bundle.task != task:
+        raise UserError(f"{where}: is of the task '{bundle.task}', and the config's is '{task}'")
     return found
 
 
-def changed_settings(checkpoint: Path, bundle: Bundle, config: ExperimentConfig) -> dict[str, str]:
-    """Return a sentence for each setting that a resumed run changes, by its key."""
+def changed_since(
+    checkpoint: Path,
+    bundle: Bundle,
+    config: ExperimentConfig,
+    before: Mapping[str, str],
+    now: Mapping[str, str],
+) -> dict[str, str]:
+    """Return a sentence for each setting, and each file of data, that a resumed run changes, by its key.
+
+    Args:
+        before: the `file_hashes` of the checkpoint.
+        now: those of the resumed run.
+    """
     texts = (bundle.config_text, dump(config))
     old, new = (dict(flat(parse_file_text(text, f"{checkpoint}/{CONFIG}"))) for text in texts)
     changed = {key: value for key, value in new.items() if key in old and old[key] != value}
@@ -186,7 +195,11 @@ def changed_settings(checkpoint: Path, bundle: Bundle, config: ExperimentConfig)
                 f"{checkpoint}: was trained with {key} {old[key]}, and is to continue with {changed[key]}; name the "
                 f"data again (-o {key}=…), or begin another run with training.start_from"
             )
-    return {key: f"changed since the checkpoint: {key} {old[key]} → {new[key]}" for key in changed}
+    files = {
+        key: f"the content of {key}" for key in sorted(before) if before[key] != now.get(key, before[key])
+    }
+    told = files | {key: f"{key} {old[key]} → {new[key]}" for key in changed}
+    return {key: f"changed since the checkpoint: {sentence}" for key, sentence in told.items()}
 
 
 def file_hashes(task: Task, config: ExperimentConfig) -> dict[str, str]:
@@ -199,25 +212,15 @@ def file_hashes(task: Task, config: ExperimentConfig) -> dict[str, str]:
             continue
         # `archive:member` names a part of an archive.
         file = next((Path(name) for name in (named, named.rpartition(":")[0]) if Path(name).is_file()), None)
+        if file is None:
+            continue
+        digest = hashlib.sha256()
         # A file that cannot be read is reported where the data are read.
-        with contextlib.suppress(OSError):
-            if file is not None:
-                hashes[key] = _sha256(file)
+        with contextlib.suppress(OSError), file.open("rb") as content:
+            while part := content.read(1 << 20):
+                digest.update(part)
+            hashes[key] = digest.hexdigest()
     return hashes
-
-
-def _sha256(file: Path) -> str:
-    digest = hashlib.sha256()
-    with file.open("rb") as content:
-        while part := content.read(1 << 20):
-            digest.update(part)
-    return digest.hexdigest()
-
-
-def changed_files(before: Mapping[str, str], now: Mapping[str, str]) -> dict[str, str]:
-    """Return a sentence for each file of `file_hashes` that has other content than before, by its key."""
-    changed = sorted(key for key in before.keys() & now.keys() if before[key] != now[key])
-    return {key: f"changed since the checkpoint: the content of {key}" for key in changed}
 
 
 def earlier_models(run_folder: Path) -> list[Path]:
@@ -248,33 +251,6 @@ def remove_earlier_run(run_folder: Path) -> None:
             continue
         logger.info("removing %s of an earlier run", part)
         shutil.rmtree(part, ignore_errors=True)
-
-
-def make_folder(run_folder: Path) -> FileLock:
-    """Create the folder, lock it and open the log in it, before anything that takes time.
-
-    Returns:
-        The lock, which the first process of a run holds; it ends with the process, however that ends.
-    """
-    # The processes of a killed run end soon after it; in this process there may be an earlier run that was given up.
-    lock = FileLock(run_folder / ".lock", timeout=1.0, is_singleton=True)
-    try:
-        run_folder.mkdir(parents=True, exist_ok=True)
-        if is_main():
-            lock.acquire()
-        configure_logging(str(run_folder / "train.log") if is_main() else None)
-        if not is_main():
-            logger.setLevel(logging.WARNING)  # the first process logs
-    except Timeout as error:
-        raise UserError(
-            f"output_dir: {run_folder}: another run is at work in this folder; wait for its end, or choose another "
-            "folder with -o output_dir=…"
-        ) from error
-    except OSError as error:
-        raise UserError(
-            f"output_dir: {run_folder}: cannot be written to ({error.strerror}); choose another folder"
-        ) from error
-    return lock
 
 
 def write_config(run_folder: Path, text: str) -> None:

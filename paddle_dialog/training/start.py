@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 import paddle
-from filelock import FileLock
+from filelock import FileLock, Timeout
 from paddle import nn
 
 from paddle_dialog.bundle.folder import THROUGH_PADDLE, Bundle, load_bundle
@@ -24,15 +24,38 @@ from paddle_dialog.layers.embeddings import TokenEmbedding
 from paddle_dialog.models.families import check_memory
 from paddle_dialog.recipes import find_model
 from paddle_dialog.task import Task
-from paddle_dialog.training.distributed import num_ranks, rank
-from paddle_dialog.training.run_folder import TRAINING_FILES, make_folder
+from paddle_dialog.training.distributed import is_main, num_ranks, rank
+from paddle_dialog.training.report import configure_logging
+from paddle_dialog.training.run_folder import TRAINING_FILES
 
 logger = logging.getLogger("paddle_dialog")
 
 
 def open_folder(config: Any) -> FileLock:
-    """Lock the run's folder, open the log in it, log the settings, and seed the first weights."""
-    lock = make_folder(Path(config.output_dir))
+    """Create the run's folder, lock it and open the log in it, before anything that takes time; seed the weights.
+
+    Returns:
+        The lock, which the first process of a run holds; it ends with the process, however that ends.
+    """
+    folder = Path(config.output_dir)
+    # The processes of a killed run end soon after it; in this process there may be an earlier run that was given up.
+    lock = FileLock(folder / ".lock", timeout=1.0, is_singleton=True)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        if is_main():
+            lock.acquire()
+        configure_logging(str(folder / "train.log") if is_main() else None)
+        if not is_main():
+            logger.setLevel(logging.WARNING)  # the first process logs
+    except Timeout as error:
+        raise UserError(
+            f"output_dir: {folder}: another run is at work in this folder; wait for its end, or choose another "
+            "folder with -o output_dir=…"
+        ) from error
+    except OSError as error:
+        raise UserError(
+            f"output_dir: {folder}: cannot be written to ({error.strerror}); choose another folder"
+        ) from error
     logger.info("configuration:\n%s", dump(config).rstrip())
     paddle.seed(config.seed)
     return lock
@@ -44,7 +67,9 @@ def begin(task: Task, config: Any) -> tuple[TrainingData, nn.Layer, str]:
     Returns:
         The data; the network with its first weights; a section for the card on the model that they are from.
     """
-    data, start = data_and_start(task, config)
+    named = config.training.start_from
+    start = None if named is None else _named_start(named, task)
+    data = task.prepare_data(config, None) if start is None else task.prepare_data_like(config, start)
     network = build_network(task, config, data)
     fitted = task.fitted_weights(config, data)
     if getattr(config.model, "vectors", None) is not None:
@@ -53,7 +78,6 @@ def begin(task: Task, config: Any) -> tuple[TrainingData, nn.Layer, str]:
         if fitted:
             set_weights(network, {**read_weights(network), **fitted}, "fitted weights")
         return data, network, ""
-    named = config.training.start_from
     grown = grow_weights(read_weights(network), start.weights)
     untrained = sorted(grown.keys() - start.weights.keys())
     if untrained:
@@ -63,11 +87,8 @@ def begin(task: Task, config: Any) -> tuple[TrainingData, nn.Layer, str]:
     return data, network, _section_on_start(named, start, kept, fitted)
 
 
-def data_and_start(task: Task, config: Any) -> tuple[TrainingData, Bundle | None]:
-    """Prepare the data of a run, and load the model that it starts from, whose vocabularies they then have."""
-    named = config.training.start_from
-    if named is None:
-        return task.prepare_data(config, None), None
+def _named_start(named: str, task: Task) -> Bundle:
+    """Load the model that a run starts from."""
     folder = find_model(named)
     start = load_bundle(folder)
     if start.task != task.name:
@@ -75,7 +96,7 @@ def data_and_start(task: Task, config: Any) -> tuple[TrainingData, Bundle | None
             f"training.start_from: {folder} is of the task '{start.task}', and one of '{task.name}' is wanted"
         )
     logger.info("starting from the weights of %s", folder)
-    return task.prepare_data_like(config, start), start
+    return start
 
 
 def build_network(task: Task, config: Any, data: TrainingData) -> nn.Layer:
@@ -98,7 +119,7 @@ def _set_vectors(path: str, network: nn.Layer, data: TrainingData) -> None:
     (vocabulary,) = data.vocabularies.values()
     for table in _tables(network):
         vectors, found = read_vectors(path, vocabulary, table.weight.shape[1])
-        vectors[table.padding_idx] = 0
+        vectors[vocabulary.pad_id] = 0
         table.weight.set_value(vectors)
     logger.info("model.vectors: %s has %d of the vocabulary's %d tokens", path, found, len(vocabulary))
 
@@ -139,4 +160,4 @@ def dev_batches(config: Any, data: TrainingData) -> list[list[int]] | None:
     used = np.linspace(0, len(dev.lengths) - 1, count).round().astype(int)
     share = used[rank() :: num_ranks()]
     batches = LengthBucketSampler(dev.lengths[share], config.data.batch_size, shuffle=False)
-    return [share[batch].tolist() for batch in batches]
+    return [share[batch].tolist() for batch in batches.batches(0)]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from paddle import nn
@@ -45,28 +45,20 @@ def forms_differ(task: Task, config: Any, network: nn.Layer, data: TrainingData)
         except UserError:  # an input that cannot be answered
             continue
         answered += 1
-        ours, theirs = dict(_values({"": one})), dict(_values({"": other}))
-        if _texts(ours) != _texts(theirs):
+        ours, theirs = _leaves(one), _leaves(other)
+        pairs = list(zip(ours, theirs, strict=False))
+        if len(ours) != len(theirs) or any(a != b for a, b in pairs if not (_is_number(a) and _is_number(b))):
             other_texts += 1
-        elif any(abs(value - theirs[key]) > TOLERANCE for key, value in ours.items() if _is_number(value)):
+        elif any(abs(a - b) > TOLERANCE for a, b in pairs if _is_number(a)):
             return True
     return other_texts > answered / 2
 
 
-def _values(record: Mapping[Any, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
-    """Iterate over the values of nested mappings and lists by their paths."""
-    for name, value in record.items():
-        if isinstance(value, list | tuple):
-            value = dict(enumerate(value))
-        if isinstance(value, Mapping):
-            yield from _values(value, f"{prefix}{name}.")
-        else:
-            yield f"{prefix}{name}", value
-
-
-def _texts(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the values that are no numbers, and the paths of those that are."""
-    return {key: None if _is_number(value) else value for key, value in values.items()}
+def _leaves(value: Any) -> list[Any]:
+    """Return the keys, texts and numbers of nested mappings and lists in order."""
+    if isinstance(value, Mapping):
+        value = sorted(value.items())
+    return [leaf for each in value for leaf in _leaves(each)] if isinstance(value, list | tuple) else [value]
 
 
 def _is_number(value: Any) -> bool:

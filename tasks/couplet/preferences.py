@@ -172,7 +172,7 @@ class RatedBatches(EpochBatches):
     def __len__(self) -> int:
         return -(-len(self._rated) // (self._inputs * self._processes))
 
-    def _batches(self, epoch: int, skip: int) -> Iterator[list[int]]:
+    def batches(self, epoch: int, skip: int = 0) -> Iterator[list[int]]:
         random = np.random.default_rng((self._seed, epoch))
         order = random.permutation(len(self._rated))
         # An input comes twice where a process would have none in the last step, and the others would wait for it.
