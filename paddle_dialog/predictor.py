@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from paddle_dialog.data.records import Record
 from paddle_dialog.errors import UserError
@@ -62,6 +62,12 @@ class Predictor(ABC):
     def batch_size(self) -> int:
         """Number of inputs answered at a time."""
         return self.config.data.batch_size
+
+    def __reduce__(self) -> NoReturn:
+        """Refuse to be pickled: a network is not a value."""
+        raise UserError(
+            "a predictor cannot be pickled; call paddle_dialog.load in each process, or fork after loading"
+        )
 
     @abstractmethod
     def predict_records(self, texts: Sequence[str]) -> Iterable[Record]:

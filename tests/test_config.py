@@ -316,6 +316,12 @@ def test_aliased_sections_are_overridden_one_by_one_and_merge_keys_may_be(tmp_pa
     assert found["c"] == {"x": {"y": 1}, "z": 3}
 
 
+# Ten lines that unfold to a thousand million keys.
+UNFOLDING = "a0: &a0 {x: 1}\n" + "".join(
+    f"a{n}: &a{n} {{<<: [{', '.join([f'*a{n - 1}'] * 10)}]}}\n" for n in range(1, 10)
+)
+
+
 @pytest.mark.parametrize(
     ("text", "said"),
     [
@@ -323,6 +329,7 @@ def test_aliased_sections_are_overridden_one_by_one_and_merge_keys_may_be(tmp_pa
         ("a: 1\nb: !!int ''\n", ", line 2: not valid YAML: '' cannot be read as int"),
         ("a: 1\n---\nb: 1\n", ", line 2: not valid YAML: "),
         ("[" * 2000, ": not readable: its lists or mappings are nested too deeply"),
+        (UNFOLDING, ", line 6: not valid YAML: it has more than 10,000 keys"),
     ],
 )
 def test_an_unreadable_file_is_named_with_its_line(tmp_path: Path, text: str, said: str) -> None:

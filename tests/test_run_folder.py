@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -143,7 +144,7 @@ def test_a_resumed_run_tells_what_it_changes_and_ends_with_its_new_epochs(
     assert again.status == 0 and "the run has already finished, at step 5" in again.stderr
 
 
-def test_a_resumed_run_reports_changed_data_and_finds_its_best_anew(
+def test_a_resumed_run_reports_changed_data_and_measures_its_best_anew(
     trained: dict[str, Trained], tmp_path: Path, pairs: Path
 ) -> None:
     folder, dev = tmp_path / "run", tmp_path / "dev.tsv"
@@ -158,8 +159,11 @@ def test_a_resumed_run_reports_changed_data_and_finds_its_best_anew(
     assert resumed.status == 0, resumed.stderr
     for key in ("data.train", "data.dev"):
         assert f"changed since the checkpoint: the content of {key}\n" in resumed.stderr
+    found = re.search(r"the best model so far, of step (\d+), has the perplexity (\S+) on it", resumed.stderr)
+    assert found and int(found[1]) == before["best_step"]
     after = json.loads((folder / "last" / "progress.json").read_text())
-    assert after["best_figure"] == min(figure for step, figure in after["curve"] if step > before["step"])
+    assert after["best_figure"] != before["best_figure"]
+    assert after["curve"][-1][1] == pytest.approx(float(found[2]), rel=1e-3)  # the weights hardly move
     again = train(trained, folder, *more)
     assert "the content of" not in again.stderr and "already finished" in again.stderr
 

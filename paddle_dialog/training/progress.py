@@ -75,7 +75,15 @@ class Progress:
         """Restore the counters of `dataclasses.asdict`."""
         if odd := values.keys() ^ {each.name for each in fields(cls)}:
             raise KeyError(min(odd))
-        return cls(**{**values, "curve": [(step, figure) for step, figure in values["curve"]]})
+        for each in fields(cls):
+            value, default = values[each.name], getattr(cls(), each.name)
+            kinds = (int, float) if isinstance(default, float) or default is None else type(default)
+            if not isinstance(value, kinds) and not (value is default is None):
+                raise TypeError(f"{each.name} is {value!r:.40}")
+            if isinstance(value, int | float) and not 0 <= value < 2**53:  # NaN is not, either
+                raise ValueError(f"{each.name} is {value!r:.40}")
+        curve = [(int(step), float(figure)) for step, figure in values["curve"]]
+        return cls(**{**values, "curve": curve})
 
 
 class Stop(Enum):

@@ -16,8 +16,8 @@ import paddle
 from filelock import FileLock
 from paddle import Tensor, nn
 
-from paddle_dialog.bundle.folder import THROUGH_PADDLE, Bundle, save_bundle
-from paddle_dialog.bundle.weights import read_weights
+from paddle_dialog.bundle.folder import THROUGH_PADDLE, Bundle, bundle_exists, load_bundle, save_bundle
+from paddle_dialog.bundle.weights import read_weights, set_weights
 from paddle_dialog.config.loader import dump
 from paddle_dialog.config.models import PretrainedConfig
 from paddle_dialog.data.training_data import (
@@ -170,11 +170,11 @@ class Run:
         lock = start.open_folder(config)
         for change in changes.values():
             logger.warning("%s", change)
-        if changes.keys() & {"data.dev", "training.max_dev"}:  # figures on other examples do not compare
-            progress.best_step, progress.best_figure, progress.evaluations_without_gain = 0, None, 0
         data = task.prepare_data_like(config, bundle)
         network = start.build_network(task, config, data)
         run = cls(task, config, data, network, progress, lock)
+        if run._dev is not None and changes.keys() & {"data.dev", "training.max_dev"}:
+            run._measure_best_anew(where.parent / "best")
         restore_training_state(bundle, where, progress, run.optimizer, network)
         run.schedule.step(progress.step)
         if progress.scaler:
@@ -183,6 +183,20 @@ class Run:
             finish_saves(folder)
         logger.info("resumed from %s at step %d", where, progress.step)
         return run._announced()
+
+    def _measure_best_anew(self, best: Path) -> None:
+        """Measure the best model so far on a dev set that has changed since; forget it if it is not there."""
+        progress, objective = self.progress, self.task.objective
+        step, progress.best_step, progress.best_figure = progress.best_step, 0, None
+        progress.evaluations_without_gain = 0
+        if not step or not bundle_exists(best):
+            return
+        set_weights(self.network, load_bundle(best).weights, best)
+        figure = self._measure()
+        message = "data.dev has changed: the best model so far, of step %d, has the %s %s on it"
+        logger.info(message, step, objective.name, objective.show(figure))
+        if math.isfinite(figure):
+            progress.best_step, progress.best_figure = step, figure
 
     def _announced(self) -> Run:
         """Save the settings, and log what the run is about to do."""
