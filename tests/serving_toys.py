@@ -70,8 +70,8 @@ class EchoEndpoint(Endpoint[EchoRequest]):
 
 
 def make_config(**settings: Any) -> ServeConfig:
-    """Return settings of a test: no waiting, so that a batch gathers only what waits already."""
-    batching = BatchingConfig(**{"max_wait_ms": 0.0, **settings.pop("batching", {})})
+    """Return settings of a test."""
+    batching = BatchingConfig(**settings.pop("batching", {}))
     limits = LimitsConfig(**{"seconds": PATIENCE, **settings.pop("limits", {})})
     return ServeConfig(batching=batching, limits=limits, **settings)
 

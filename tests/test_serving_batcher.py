@@ -25,7 +25,7 @@ def start():
     started = []
 
     def make(load=lambda: None, **settings):
-        batcher = Batcher(BatchingConfig(**{"max_wait_ms": 0.0, **settings}), Metrics(), load)
+        batcher = Batcher(BatchingConfig(**settings), Metrics(), load)
         started.append(batcher)
         batcher.start()
         eventually(lambda: batcher.is_ready or batcher.failure)
@@ -70,28 +70,19 @@ def test_decoders_that_are_free_share_what_waits(endpoint):
         both.wait(PATIENCE)
         return [{"echo": item} for item in items]
 
-    batcher = Batcher(BatchingConfig(max_wait_ms=500), Metrics(), lambda: None, [decode, decode])
+    batcher = Batcher(BatchingConfig(), Metrics(), lambda: None, [decode, decode])
     batcher.start()
     eventually(lambda: batcher.is_ready and batcher._idle == 2)
 
     async def scenario():
-        return await asyncio.gather(*(batcher.submit(endpoint, Job(str(n), 0)) for n in range(5)))
+        with batcher._changed:  # all of them wait before a decoder takes any
+            asked = [asyncio.ensure_future(batcher.submit(endpoint, Job(str(n), 0))) for n in range(5)]
+            await asyncio.sleep(0)
+        return await asyncio.gather(*asked)
 
     assert [answer["echo"] for answer in asyncio.run(scenario())] == [*"01234"]
     batcher.close()
     assert sorted(batches) == [2, 3]
-
-
-def test_a_free_worker_waits_for_company_but_not_for_ever(start, endpoint):
-    patient = start(max_batch=2, max_wait_ms=60_000)
-
-    async def scenario(batcher, *texts):
-        return await asyncio.gather(*(batcher.submit(endpoint, Job(text, 0)) for text in texts))
-
-    asyncio.run(scenario(patient, "a", "b"))
-    assert endpoint.batches == [["a", "b"]]
-    asyncio.run(scenario(start(max_batch=2, max_wait_ms=1), "alone"))
-    assert endpoint.batches[1:] == [["alone"]]
 
 
 def test_a_wait_that_is_given_up_is_not_decoded_and_frees_its_place(start, endpoint):
@@ -160,7 +151,7 @@ def test_closing_answers_what_waits_and_takes_no_more(start, endpoint):
 def test_slow_jobs_leave_a_decoder_for_others():
     long, quick = EchoEndpoint(), EchoEndpoint()
     long.open.clear()
-    batcher = Batcher(BatchingConfig(max_wait_ms=0.0), Metrics(), lambda: None, [decode_here, decode_here])
+    batcher = Batcher(BatchingConfig(), Metrics(), lambda: None, [decode_here, decode_here])
     batcher.start()
     eventually(lambda: batcher.is_ready and batcher._idle == 2)
 
@@ -191,7 +182,7 @@ def test_slow_jobs_are_decoded_alone(start, endpoint):
 def test_a_job_that_would_wait_too_long_is_refused_at_once():
     endpoint = EchoEndpoint()
     endpoint.open.clear()
-    batcher = Batcher(BatchingConfig(max_wait_ms=0.0), Metrics(), lambda: None, [decode_here], seconds=5.0)
+    batcher = Batcher(BatchingConfig(), Metrics(), lambda: None, [decode_here], seconds=5.0)
     batcher.start()
     eventually(lambda: batcher.is_ready)
 
@@ -218,7 +209,7 @@ def test_where_no_decoder_is_left_requests_are_refused_and_the_server_ends(endpo
     def decode(*_):
         raise RuntimeError("the process that forks the decoders has died")
 
-    batcher, told = Batcher(BatchingConfig(max_wait_ms=0.0), Metrics(), lambda: None, [decode]), []
+    batcher, told = Batcher(BatchingConfig(), Metrics(), lambda: None, [decode]), []
     batcher.on_failure = lambda: told.append(batcher.failure)
     batcher.start()
     eventually(lambda: batcher.is_ready)

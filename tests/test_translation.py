@@ -20,7 +20,7 @@ from paddle_dialog.errors import UserError
 from paddle_dialog.models.seq2seq import PointerSeq2Seq
 from paddle_dialog.serving.config import LimitsConfig
 from paddle_dialog.serving.endpoint import NoResult, WordFilter
-from paddle_dialog.tasks.translation.api import TranslationEndpoint, TranslationItem
+from paddle_dialog.tasks.translation.api import TranslationEndpoint
 from paddle_dialog.tasks.translation.config import (
     TranslationConfig,
     TranslationDataConfig,
@@ -244,7 +244,7 @@ def test_banned_words_are_not_written(tmp_path):
     text = made.predict([TEXT])[0][0].text
     (tmp_path / "words.txt").write_text(text[0], encoding="utf-8")
     endpoint.use(made, WordFilter.load(str(tmp_path / "words.txt")))
-    (answer,) = endpoint.answer([TranslationItem(TEXT, False)], 1)
+    (answer,) = endpoint.answer([(TEXT, False)], 1)
     assert isinstance(answer, NoResult)
 
 
