@@ -16,7 +16,7 @@ from paddle_dialog.errors import UserError
 from paddle_dialog.serving.app import create_app
 from paddle_dialog.serving.config import BatchingConfig, LimitsConfig, ServeConfig
 from paddle_dialog.serving.endpoint import Endpoint, Job, NoResult, RequestModel, Text, WordFilter
-from paddle_dialog.serving.models import ModelCard, make_card
+from paddle_dialog.serving.models import ModelCard, use_model
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")  # starlette would like a successor of httpx
@@ -90,7 +90,7 @@ def loader(
     endpoint: Endpoint[Any], predictor: Any, words: WordFilter | None = None
 ) -> Callable[[], list[ModelCard]]:
     """Make an endpoint ready with a predictor that exists."""
-    return lambda: [make_card(predictor, endpoint.path, endpoint.use(predictor, words or WordFilter()), None)]
+    return lambda: [use_model(predictor, [endpoint], words or WordFilter())]
 
 
 @contextmanager

@@ -16,7 +16,6 @@ from paddle_dialog.decoding.scoring import text_log_probs
 from paddle_dialog.errors import UserError
 from paddle_dialog.serving.config import LimitsConfig
 from paddle_dialog.serving.endpoint import WordFilter
-from paddle_dialog.serving.models import make_card
 from paddle_dialog.tasks.poem.api import PoemEndpoint
 
 POEM = "白日依山尽，黄河入海流。欲穷千里目，更上一层楼。"
@@ -232,13 +231,9 @@ def test_a_poem_with_a_banned_word_is_not_sent(tmp_path):
 def test_a_poem_is_written_kept_and_there_after_a_reload(browser):
     endpoint = PoemEndpoint(LimitsConfig())
 
-    def load():
-        predictor = toy()
-        return [make_card(predictor, endpoint.path, endpoint.use(predictor, WordFilter()), None)]
-
     phone = {"width": 390, "height": 800}
     with (
-        serving(endpoint, load=load) as address,
+        serving(endpoint, load=loader(endpoint, toy())) as address,
         opened(browser, address, locale="zh-CN", viewport=phone) as page,
     ):
         chosen = [page.get_by_label(label).input_value() for label in ("体裁", "给出的是")]

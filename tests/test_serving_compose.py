@@ -14,7 +14,7 @@ from serving_toys import PATIENCE, EchoEndpoint, eventually, make_app, running
 from paddle_dialog.serving.batcher import SLOW
 from paddle_dialog.serving.config import LimitsConfig
 from paddle_dialog.serving.endpoint import Job, WordFilter
-from paddle_dialog.serving.models import make_card
+from paddle_dialog.serving.models import use_model
 from paddle_dialog.tasks.couplet.api import tone_names
 from paddle_dialog.tasks.couplet.task import TASK
 
@@ -24,12 +24,7 @@ def start(predictor=None, words=None):
     """Yield a client of a server of all addresses of the task."""
     predictor, words = predictor or composing_toy(), words or WordFilter()
     endpoints = TASK.endpoints(LimitsConfig(n_best=4))
-
-    def load():
-        details = {endpoint.path: endpoint.use(predictor, words) for endpoint in endpoints}
-        path = endpoints[0].path
-        return [make_card(predictor, path, details.pop(path), None, details)]
-
+    load = lambda: [use_model(predictor, endpoints, words)]  # noqa: E731
     with running(make_app(*endpoints, words=words, load=load)) as client:
         yield client
 

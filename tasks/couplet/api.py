@@ -39,6 +39,7 @@ from paddle_dialog.tasks.couplet.composing.request import (
 from paddle_dialog.tasks.couplet.config import RulesConfig
 from paddle_dialog.tasks.couplet.direction import TO_FIRST, TO_SECOND, Direction, knows_marks
 from paddle_dialog.tasks.couplet.form import Form, form_report, rhythm_opposed
+from paddle_dialog.tasks.couplet.known import Known
 from paddle_dialog.tasks.couplet.prediction import GivenLine
 from paddle_dialog.tasks.couplet.rules import Rules, broken_rules
 from paddle_dialog.tasks.couplet.search import DIVERSE_BEAM
@@ -114,22 +115,12 @@ class CoupletRequest(RequestModel):
     rules: CoupletRules | None = None
 
 
-class KnownCouplet(BaseModel):
-    """The couplet of the training corpus nearest to one."""
-
-    first: str
-    second: str
-    distance: int = Field(
-        description="Characters in which the written line differs; 0 if it stands there whole."
-    )
-
-
 class CoupletCandidate(Candidate):
     """One answer."""
 
     form: Form
     relaxed: list[str] | None = _RELAXED
-    known: KnownCouplet | None = _KNOWN
+    known: Known | None = _KNOWN
 
 
 class Tones(BaseModel):
@@ -261,7 +252,7 @@ class ComposedCouplet(BaseModel):
     relaxed: list[str] | None = _RELAXED
     set: int | None = Field(None, description="Number of the proposal, where one has several couplets.")
     part: int | None = Field(None, description="Number of the couplet in it.")
-    known: KnownCouplet | None = _KNOWN
+    known: Known | None = _KNOWN
 
 
 class ComposeAnswer(BaseModel):
@@ -361,7 +352,7 @@ class FormAnswer(BaseModel):
     broken: list[str] = Field(
         description="Rules of the couplet that it does not keep; of lines that are there."
     )
-    known: KnownCouplet | None = _KNOWN
+    known: Known | None = _KNOWN
 
 
 class FormEndpoint(_OfCouplets[FormRequest]):

@@ -21,7 +21,7 @@ from paddle_dialog.serving.endpoint import (
     Text,
 )
 from paddle_dialog.tasks.poem.config import InputKind, VerseConfig
-from paddle_dialog.tasks.poem.forms import FormChoice, FormName
+from paddle_dialog.tasks.poem.forms import FormChoice, FormReport
 from paddle_dialog.tasks.poem.prediction import PoemPredictor, Prompt
 from paddle_dialog.text.characters import HANZI
 
@@ -45,19 +45,10 @@ class PoemRequest(RequestModel):
     seed: int | None = Field(None, ge=0, lt=2**32, description="Of the draws; another one gives other poems.")
 
 
-class FormKept(BaseModel):
-    """What a poem keeps of a form."""
-
-    name: FormName
-    lengths: bool
-    tones: bool = Field(description="Its characters can be read in a pattern of tones (平仄, 粘对).")
-    rhyme: bool = Field(description="Its even lines end in one rhyme, on different characters.")
-
-
 class Poem(Candidate):
     """One poem."""
 
-    form: FormKept | None = Field(description="Null where it has no form.")
+    form: FormReport | None = Field(description="Null where it has no form.")
     relaxed: list[str] | None = Field(None, description="Rules it could not be held to; absent if none.")
 
 
