@@ -252,26 +252,18 @@ def test_the_page_is_kept_by_browsers_and_sent_compressed():
 
 
 @pytest.mark.parametrize(
-    ("module", "part"),
+    ("files", "part"),
     [
-        ('import other from "./words.js";\n', "write `import { a }"),
-        ('import { a } from "./none.js";\n', "there is no such module"),
-        ('import { a } from "./tab.js";\n', "in a circle"),
+        ({"script": 'import other from "./words.js";\n'}, "write `import { a }"),
+        ({"script": 'import { a } from "./none.js";\n'}, "there is no such module"),
+        ({"script": 'import { a } from "./tab.js";\n'}, "in a circle"),
+        ({"words": None}, "a tab needs tab.html, tab.js, words.js, and this has no words.js"),
     ],
 )
-def test_a_module_that_cannot_be_joined_is_told_at_the_start(tmp_path, module, part):
+def test_what_is_wrong_with_a_tab_is_told_at_the_start(tmp_path, files, part):
     endpoint = EchoEndpoint()
-    endpoint.page = tab(tmp_path, script=module)
-    with pytest.raises(UserError, match=part):
-        make_app(endpoint)
-
-
-def test_a_tab_that_lacks_a_file_is_told_at_the_start(tmp_path):
-    endpoint = EchoEndpoint()
-    endpoint.page = tab(tmp_path, words=None)
-    with pytest.raises(
-        UserError, match=r"a tab needs tab\.html, tab\.js, words\.js, and this has no words\.js"
-    ):
+    endpoint.page = tab(tmp_path, **files)
+    with pytest.raises(UserError, match=re.escape(part)):
         make_app(endpoint)
 
 

@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import shutil
 import signal
 import socket
 import sys
@@ -17,31 +18,22 @@ from command import run_here, start
 from serving_toys import PATIENCE, eventually
 
 
-def begin(trained, *overrides, **options):
-    """Return the process of a server of the tiny LSTM."""
+def words(trained, *overrides):
+    """Return the command line of a server of the tiny LSTM."""
     model = trained["lstm"]
-    return start(
-        "serve",
-        "-c",
-        "configs/serve.yaml",
-        *(
-            part
-            for override in (
-                f"models.couplet.weights={model.folder / 'best'}",
-                f"models.couplet.config={model.config}",
-                "models.empathetic=null",
-                "port=0",
-                *overrides,
-            )
-            for part in ("-o", override)
-        ),
-        **options,
-    )
+    own = (f"models.couplet.weights={model.folder / 'best'}", f"models.couplet.config={model.config}")
+    every = (*own, "models.empathetic=null", "port=0", *overrides)
+    return ("serve", "-c", "configs/serve.yaml", *(part for one in every for part in ("-o", one)))
 
 
-def serve(trained, *overrides, **options):
+def begin(trained, *overrides):
+    """Return the process of a server of the tiny LSTM."""
+    return start(*words(trained, *overrides))
+
+
+def serve(trained, *overrides):
     """Return the running server and its address."""
-    process = begin(trained, *overrides, **options)
+    process = begin(trained, *overrides)
     line = process.stdout.readline().decode()
     assert line.startswith("serving on http://127.0.0.1:"), (line, process.stderr.read().decode())
     return process, line.removeprefix("serving on ").strip()
@@ -152,12 +144,10 @@ def test_requests_of_a_decoder_that_dies_are_refused_and_it_is_replaced(decoding
         time.sleep(0.2)
         for pid in stopped:
             os.kill(pid, signal.SIGKILL)
-    assert {answer.status_code for answer in answers} <= {200, 503} and 503 in {
-        a.status_code for a in answers
-    }
-    (lost,) = {a.text for a in answers if a.status_code == 503}
-    assert "has died; try again" in lost
-    assert next(a for a in answers if a.status_code == 503).headers["retry-after"] == "1"
+    assert {answer.status_code for answer in answers} <= {200, 503}
+    lost = [answer for answer in answers if answer.status_code == 503]
+    assert lost and {answer.headers["retry-after"] for answer in lost} == {"1"}
+    assert all("has died; try again" in answer.text for answer in lost)
     assert [ask(client).status_code for _ in range(4)] == [200] * 4
     eventually(lambda: len(children(fork_server)) == 2)
     assert not set(stopped) & set(children(fork_server))
@@ -264,20 +254,12 @@ def test_a_taken_port_is_told(trained):
         other.bind(("127.0.0.1", 0))
         other.listen()
         port = other.getsockname()[1]
-        model = trained["lstm"]
-        outcome = run_here(
-            "serve",
-            *("-c", "configs/serve.yaml", "-o", "models.empathetic=null", "-o", f"port={port}"),
-            *("-o", f"models.couplet.weights={model.folder / 'best'}"),
-            *("-o", f"models.couplet.config={model.config}"),
-        )
+        outcome = run_here(*words(trained, f"port={port}"))
     assert outcome.status == 2
     assert f"error: cannot listen on 127.0.0.1, port {port}: " in outcome.stderr
 
 
 def test_a_damaged_bundle_ends_the_server_with_a_sentence(trained, tmp_path):
-    import shutil
-
     folder = tmp_path / "best"
     shutil.copytree(trained["lstm"].folder / "best", folder)
     (folder / "model.safetensors").write_bytes(b"no weights")

@@ -132,7 +132,7 @@ class RequestModel(BaseModel):
         return data
 
 
-def changed(config: type, name: str, **bounds: float) -> Any:
+def changed(config: type, name: str, **bounds: Any) -> Any:
     """Return the field of a request that replaces a setting of the server where it is given."""
     return Field(None, description=help_of(config, name), **bounds)
 
