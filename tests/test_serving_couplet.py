@@ -1,5 +1,7 @@
 """The couplet's address: the command's JSON, locks, rules, banned words, batches."""
 
+from unittest import mock
+
 import pytest
 from couplet_toys import LEVEL, OBLIQUE, toy
 from serving_toys import loader, make_app, running
@@ -18,19 +20,12 @@ def start(predictor=None, words=None, **settings):
     predictor = predictor or toy(LEVEL + OBLIQUE)
     endpoint = CoupletEndpoint(LimitsConfig())
     words = words or WordFilter()
-
     return running(make_app(endpoint, words=words, load=loader(endpoint, predictor, words), **settings))
 
 
 def ask(client, **request):
     response = client.post("/v1/couplet", json={"first": FIRST, **request})
     return response.status_code, response.json()
-
-
-def banned(tmp_path, *words):
-    file = tmp_path / "words.txt"
-    file.write_text("\n".join(words), encoding="utf-8")
-    return WordFilter.load(str(file))
 
 
 def test_the_answer_is_that_of_the_command_with_tones():
@@ -107,7 +102,7 @@ def test_locked_characters_and_rules_are_kept():
     assert not all(p["form"]["final_level"] and p["form"]["length_equal"] for p in free["predictions"])
 
 
-def test_requests_with_other_locks_share_a_search_and_other_rules_do_not(monkeypatch):
+def test_requests_with_other_locks_share_a_search_and_other_rules_do_not():
     predictor = toy(LEVEL + OBLIQUE)
     endpoint = CoupletEndpoint(LimitsConfig())
     endpoint.use(predictor, WordFilter())
@@ -123,38 +118,34 @@ def test_requests_with_other_locks_share_a_search_and_other_rules_do_not(monkeyp
     ]
     assert jobs[0].settings == jobs[1].settings
     assert len({job.settings for job in jobs}) == 3
-    searches = []
-    candidates = predictor._search.candidates
-    monkeypatch.setattr(
-        predictor._search, "candidates", lambda *given: searches.append(1) or candidates(*given)
-    )
-    together = endpoint.answer([job.item for job in jobs[:2]], jobs[0].settings)
-    assert len(searches) == 1
+    with mock.patch.object(predictor._search, "candidates", wraps=predictor._search.candidates) as search:
+        together = endpoint.answer([job.item for job in jobs[:2]], jobs[0].settings)
+    assert search.call_count == 1
     alone = [endpoint.answer([job.item], job.settings)[0] for job in jobs[:2]]
     assert together == alone
 
 
-def test_banned_words_are_refused_in_line_and_lock_and_never_written(tmp_path):
+def test_banned_words_are_refused_in_line_and_lock_and_never_written():
     with start() as client:
         _, record = ask(client, n_best=10)
         _, free = ask(client, n_best=10, rules={"enabled": False})
     words = sorted(
         {p["text"][:2] for p in (*record["predictions"], *free["predictions"]) if len(p["text"]) > 1}
     )
-    filter_ = banned(tmp_path, *words, "香")
+    filter_ = WordFilter([*words, "香"])
     with start(words=filter_) as client:
         assert ask(client, first="雨香")[0] == ask(client, lock="？香？")[0] == 422
         for rules in (None, {"enabled": False}):
             status, record = ask(client, n_best=10, rules=rules)
             assert status in (200, 422)
             assert not any(filter_.finds(p["text"]) for p in record.get("predictions", ()))
-    with start(words=banned(tmp_path, words[0])) as client:
+    with start(words=WordFilter([words[0]])) as client:
         status, record = ask(client, n_best=10)
         assert status == 200 and record["predictions"]
 
 
-def test_where_only_banned_words_are_left_there_is_no_answer(tmp_path):
-    with start(toy("山雨"), banned(tmp_path, "山")) as client:
+def test_where_only_banned_words_are_left_there_is_no_answer():
+    with start(toy("山雨"), WordFilter(["山"])) as client:
         status, record = ask(client, first="雨", lock=None)
     assert status == 422 and "does not write" in record["error"]
 

@@ -13,6 +13,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from statistics import median
+from typing import Any
 
 from paddle_dialog import recipes
 from paddle_dialog.command_line import base_parser, integer_from, load_model
@@ -112,11 +113,11 @@ def show_budget(arguments: argparse.Namespace) -> int | None:
 
 def measure_budget(budget: BudgetConfig) -> dict[str, list[float]]:
     """Return the processor time in ms of each round's answer of each kind."""
-    answers = {}
+    answers: dict[str, Any] = {}
     for name, kind in budget.answers.items():
         recipe = named_recipe(kind.config, None, kind.override)
         predictor = recipes.load_model(find_weights(recipe), recipe.task, recipe.config()).predictor
-        options = {} if kind.n_best is None else {"n_best": kind.n_best}
+        options: dict[str, Any] = {} if kind.n_best is None else {"n_best": kind.n_best}
         answers[name] = partial(predictor.predict_records, **options)
     times: dict[str, list[float]] = {name: [] for name in answers}
     for number in range(-1, budget.rounds):  # the first round warms up the caches

@@ -31,7 +31,7 @@ _FAILED = 1  # exit status
 def serve(config: ServeConfig, device: str = "auto") -> int:
     """Serve until SIGTERM or SIGINT, then answer what was accepted; return the exit status."""
     # Ending on SIGTERM is success; uvicorn raises the signal again when all is answered.
-    signal.signal(signal.SIGTERM, _leave)
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
     words = WordFilter.load(config.banned_words)
     models, missing = find_models(config)
     for sentence in missing:
@@ -127,10 +127,6 @@ def _decoders(
         for decoder in decoders:
             decoder.close()
         fork_server.close()
-
-
-def _leave(*_: object) -> None:
-    raise SystemExit(0)
 
 
 def _settings(app: FastAPI, config: ServeConfig) -> uvicorn.Config:

@@ -67,16 +67,12 @@ class SentimentEndpoint(Endpoint[SentimentRequest]):
         return Job(request.text, None, cost=1 + len(request.text) // 10)
 
     def answer(self, items: Sequence[str], settings: None) -> list[Record | NoResult]:
-        found = zip(items, self.predictor.predict(items), strict=True)
-        return [
-            {
-                "text": text,
-                "label": one.shown,
-                "probability": round(one.probability, 4),
-                "words": [
-                    {"text": token, "weight": round(float(weight), 4)}
-                    for token, weight in zip(one.tokens, one.weights, strict=True)
-                ],
-            }
-            for text, one in found
-        ]
+        answers: list[Record | NoResult] = []
+        for text, one in zip(items, self.predictor.predict(items), strict=True):
+            words = [
+                {"text": token, "weight": round(float(weight), 4)}
+                for token, weight in zip(one.tokens, one.weights, strict=True)
+            ]
+            probability = round(one.probability, 4)
+            answers.append({"text": text, "label": one.shown, "probability": probability, "words": words})
+        return answers
