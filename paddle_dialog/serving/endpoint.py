@@ -49,8 +49,7 @@ class WordFilter:
     one is found as a whole word, whatever its case and width: `ass` is not found in `class`.
     """
 
-    def __init__(self, words: Iterable[str] = (), path: str | None = None) -> None:
-        self.path = path
+    def __init__(self, words: Iterable[str] = ()) -> None:
         self.words: Sequence[str] = [word.strip() for word in words if _spaced(word)]
         self._chinese = [_joined(word) for word in self.words if any(map(is_hanzi, word))]
         others = [re.escape(_spaced(word)) for word in self.words if not any(map(is_hanzi, word))]
@@ -63,7 +62,7 @@ class WordFilter:
         """Load the words of a UTF-8 file, one a line; no file gives an empty filter."""
         if path is None:
             return cls()
-        words = cls((line for _, line in read_lines(path)), path)
+        words = cls(line for _, line in read_lines(path))
         if not words.words:
             raise UserError(f"banned_words: {path} holds no word; give one a line, or banned_words: null")
         return words
