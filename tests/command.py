@@ -8,6 +8,7 @@ import os
 import runpy
 import subprocess
 import sys
+from collections.abc import Callable
 from contextlib import redirect_stderr, redirect_stdout
 from dataclasses import dataclass
 from pathlib import Path
@@ -51,19 +52,22 @@ def run(tool: str, *arguments: object, stdin: bytes = b"", **options: object) ->
 
 def run_here(tool: str, *arguments: object, stdin: bytes = b"") -> Outcome:
     """Run a tool's file as the main program inside this process, where paddle is imported already."""
-    path = ROOT / "tools" / f"{tool}.py"
+    path = str(ROOT / "tools" / f"{tool}.py")
+    return called(lambda: runpy.run_path(path, run_name="__main__"), path, *arguments, stdin=stdin)
+
+
+def called(program: Callable[[], object], *words: object, stdin: bytes = b"") -> Outcome:
+    """Return what a program in this process leaves behind, called with the words of a command line."""
     out, err = (io.TextIOWrapper(io.BytesIO(), encoding="utf-8", write_through=True) for _ in range(2))
-    argv = [str(path), *map(str, arguments)]
     source = io.TextIOWrapper(io.BytesIO(stdin), encoding="utf-8")
-    status: object = None
     with (
-        mock.patch.object(sys, "argv", argv),
+        mock.patch.object(sys, "argv", [*map(str, words)]),
         mock.patch.object(sys, "stdin", source),
         redirect_stdout(out),
         redirect_stderr(err),
     ):
         try:
-            runpy.run_path(str(path), run_name="__main__")
+            status = program()
         except SystemExit as exit_:
             status = exit_.code
     assert isinstance(status, int)

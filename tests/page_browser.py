@@ -16,7 +16,7 @@ from serving_toys import make_app, wait_until_ready
 
 from paddle_dialog.serving.config import LimitsConfig
 from paddle_dialog.serving.endpoint import Endpoint, WordFilter
-from paddle_dialog.serving.models import make_card
+from paddle_dialog.serving.models import use_model
 from paddle_dialog.tasks.couplet.api import CoupletEndpoint
 from paddle_dialog.tasks.couplet.task import TASK as COUPLET
 from paddle_dialog.tasks.empathetic.api import ReplyEndpoint
@@ -52,13 +52,7 @@ def served(*tasks: str, **settings: Any) -> Iterator[str]:
     chosen = [made[task] for task in tasks]
 
     def load() -> list[Any]:
-        cards = []
-        for make_predictor, endpoints in chosen:
-            predictor = make_predictor()
-            told = {endpoint.path: endpoint.use(predictor, WordFilter()) for endpoint in endpoints}
-            path = endpoints[0].path
-            cards.append(make_card(predictor, path, told.pop(path), None, told))
-        return cards
+        return [use_model(make(), endpoints, WordFilter()) for make, endpoints in chosen]
 
     every = [endpoint for _, endpoints in chosen for endpoint in endpoints]
     with serving(*every, load=load, **settings) as address:

@@ -17,7 +17,7 @@ from paddle_dialog.errors import UserError
 from paddle_dialog.serving.app import create_app
 from paddle_dialog.serving.config import BatchingConfig, LimitsConfig, ServeConfig
 from paddle_dialog.serving.endpoint import Endpoint, Job, NoResult, RequestModel, Text, WordFilter
-from paddle_dialog.serving.models import ModelCard, make_card
+from paddle_dialog.serving.models import ModelCard, use_model
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")  # starlette would like a successor of httpx
@@ -71,8 +71,8 @@ class EchoEndpoint(Endpoint[EchoRequest]):
 
 
 def make_config(**settings: Any) -> ServeConfig:
-    """Return settings of a test: no waiting, so that a batch gathers only what waits already."""
-    batching = BatchingConfig(**{"max_wait_ms": 0.0, **settings.pop("batching", {})})
+    """Return settings of a test."""
+    batching = BatchingConfig(**settings.pop("batching", {}))
     limits = LimitsConfig(**{"seconds": PATIENCE, **settings.pop("limits", {})})
     return ServeConfig(batching=batching, limits=limits, **settings)
 
@@ -91,19 +91,14 @@ def loader(
     endpoint: Endpoint[Any], predictor: Any, words: WordFilter | None = None
 ) -> Callable[[], list[ModelCard]]:
     """Make an endpoint ready with a predictor that exists."""
-    return lambda: [make_card(predictor, endpoint.path, endpoint.use(predictor, words or WordFilter()), None)]
+    return lambda: [use_model(predictor, [endpoint], words or WordFilter())]
 
 
 def served(predictor: Any, *endpoints: Endpoint[Any], words: WordFilter | None = None) -> Any:
     """Return the running server of a predictor behind addresses of its task, as a context with its client."""
     words = words or WordFilter()
-
-    def load() -> list[ModelCard]:
-        told = {endpoint.path: endpoint.use(predictor, words) for endpoint in endpoints}
-        path = endpoints[0].path
-        return [make_card(predictor, path, told.pop(path), None, told)]
-
-    return running(make_app(*endpoints, words=words, load=load))
+    app = make_app(*endpoints, words=words, load=lambda: [use_model(predictor, endpoints, words)])
+    return running(app)
 
 
 def post(client: TestClient, path: str, **request: Any) -> tuple[int, dict[str, Any]]:

@@ -18,7 +18,7 @@ from serving_toys import make_app, running
 from paddle_dialog.errors import UserError
 from paddle_dialog.serving.config import LimitsConfig
 from paddle_dialog.serving.endpoint import ByLanguage, WordFilter
-from paddle_dialog.serving.models import make_card
+from paddle_dialog.serving.models import use_model
 from paddle_dialog.tasks.empathetic import prediction
 from paddle_dialog.tasks.empathetic.api import ReplyEndpoint
 from paddle_dialog.tasks.empathetic.care import KINDS, CareResponder, care_responder
@@ -286,7 +286,7 @@ def served(*predictors: Any, words: WordFilter | None = None) -> Any:
     endpoint = ByLanguage(lambda: ReplyEndpoint(LimitsConfig()))
 
     def load() -> list[Any]:
-        return [make_card(p, endpoint.path, endpoint.use(p, words), None) for p in predictors]
+        return [use_model(p, [endpoint], words) for p in predictors]
 
     return running(make_app(endpoint, words=words, load=load))
 

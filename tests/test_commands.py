@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-import io
 import json
 import re
-import sys
-from contextlib import redirect_stderr, redirect_stdout
-from unittest import mock
 
 import pytest
 import yaml
-from command import ROOT, Outcome, records, run, run_here, texts
+from command import ROOT, Outcome, called, records, run, run_here, texts
 from couplet_toys import FORM
 
 from paddle_dialog import processes, recipes
@@ -157,18 +153,7 @@ NAMES = {path.stem for path in (ROOT / "paddle_dialog" / "commands").glob("*.py"
 
 def console_command(*arguments: object) -> Outcome:
     """Run `paddle-dialog` in this process."""
-    out, err = (io.TextIOWrapper(io.BytesIO(), encoding="utf-8", write_through=True) for _ in range(2))
-    with (
-        mock.patch.object(sys, "argv", ["paddle-dialog", *map(str, arguments)]),
-        redirect_stdout(out),
-        redirect_stderr(err),
-    ):
-        try:
-            status = console.main()
-        except SystemExit as exit_:  # argparse leaves so
-            status = exit_.code
-    assert isinstance(status, int)
-    return Outcome(status, out.buffer.getvalue().decode("utf-8"), err.buffer.getvalue().decode("utf-8"))
+    return called(console.main, "paddle-dialog", *arguments)
 
 
 def test_every_command_has_a_script_and_a_line_in_the_help() -> None:
@@ -188,9 +173,9 @@ def test_a_command_speaks_of_itself_as_it_was_called() -> None:
     assert "see paddle-dialog predict --help" in console_command("predict").error_line()
 
 
-@pytest.mark.parametrize("arguments", [["summary", "-c", "configs/couplet.yaml", "--json"]])
-def test_a_subcommand_is_the_script(arguments: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_subcommand_is_the_script(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(ROOT)
+    arguments = ("summary", "-c", "configs/couplet.yaml", "--json")
     assert console_command(*arguments) == run_here(*arguments)
 
 

@@ -19,7 +19,7 @@ from serving_toys import PATIENCE
 
 from paddle_dialog.serving.config import LimitsConfig
 from paddle_dialog.serving.endpoint import ByLanguage, WordFilter
-from paddle_dialog.serving.models import make_card
+from paddle_dialog.serving.models import use_model
 from paddle_dialog.tasks.couplet.composing.prediction import ComposingPredictor
 from paddle_dialog.tasks.empathetic.api import ReplyEndpoint
 from paddle_dialog.tasks.empathetic.data.emotions import CHINESE_NAMES
@@ -316,7 +316,7 @@ def test_a_talk_in_two_languages(browser: Any) -> None:
 
     def load() -> list[Any]:
         both = (_reply_predictor(), chinese_predictor())
-        return [make_card(one, endpoint.path, endpoint.use(one, WordFilter()), None) for one in both]
+        return [use_model(one, [endpoint], WordFilter()) for one in both]
 
     def asked(page: Any, text: str) -> dict[str, Any]:
         with page.expect_request("**/v1/reply") as request:

@@ -120,10 +120,6 @@ def test_a_reader_that_goes_away_is_no_error(lstm):
 linux_only = pytest.mark.skipif(sys.platform != "linux", reason="elsewhere one process answers")
 
 
-def arguments(trained, *more):
-    return ("-c", trained["lstm"].config, *more)
-
-
 def lines(count):
     generator = random.Random(4)
     return ["".join(generator.choices(UPPER, k=generator.randint(3, 6))) for _ in range(count)]
@@ -134,9 +130,9 @@ def children(pid):
 
 
 @pytest.fixture
-def endless(trained):
+def endless(lstm):
     """Yield a command with two processes, an open input, and its first 5 batches of 64, of which one is answered."""
-    words = arguments(trained, "--input", "-", "--workers", 2)
+    words = ("-c", lstm.config, "--input", "-", "--workers", 2)
     process = start("predict", *words, stdin=subprocess.PIPE, text=True, start_new_session=True)
     process.stdin.write("".join(f"{line}\n" for line in lines(320)))
     process.stdin.flush()
@@ -147,32 +143,37 @@ def endless(trained):
 
 
 @linux_only
-def test_processes_answer_in_the_order_of_the_input(trained, tmp_path):
+def test_processes_answer_in_the_order_of_the_input(lstm, tmp_path):
     file = tmp_path / "firsts.txt"
     file.write_text("\n".join(lines(300)), encoding="utf-8")
-    one = run_here("predict", *arguments(trained, "--input", file, "--workers", 1))
-    three = run("predict", *arguments(trained, "--input", file, "--workers", 3))
+    one = run_here("predict", "-c", lstm.config, "--input", file, "--workers", 1)
+    three = run("predict", "-c", lstm.config, "--input", file, "--workers", 3)
     assert (three.status, three.stdout) == (0, one.stdout)
     assert [line.split("\t")[0] for line in three.stdout.splitlines()] == lines(300)
 
 
 @linux_only
-def test_lines_before_a_faulty_one_are_answered(trained, tmp_path):
+def test_lines_before_a_faulty_one_are_answered(lstm, tmp_path):
     file = tmp_path / "firsts.txt"
     file.write_text("\n".join([*lines(143), "no couplet", *lines(40)]), encoding="utf-8")
-    outcome = run("predict", *arguments(trained, "--input", file, "--workers", 2))
+    outcome = run("predict", "-c", lstm.config, "--input", file, "--workers", 2)
     assert f"{file}:144: 'nocouplet'" in outcome.error_line().replace("no couplet", "nocouplet")
     assert [line.split("\t")[0] for line in outcome.stdout.splitlines()] == lines(143)
 
 
 @linux_only
-def test_ctrl_c_ends_all_processes_without_a_word_more(endless):
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGKILL])
+def test_processes_end_with_the_command_without_a_word_more(endless, number):
     workers = children(endless.pid)
     assert len(workers) == 2
-    os.killpg(endless.pid, signal.SIGINT)  # as a terminal does, all at once
+    if number == signal.SIGINT:
+        os.killpg(endless.pid, number)  # as a terminal does, all at once
+    else:
+        endless.send_signal(number)
     _, err = endless.communicate(timeout=PATIENCE)
-    assert endless.returncode == 130
-    assert err.splitlines()[-1] == "interrupted" and "Traceback" not in err
+    assert "Traceback" not in err
+    if number == signal.SIGINT:
+        assert endless.returncode == 130 and err.splitlines()[-1] == "interrupted"
     eventually(lambda: not any(Path(f"/proc/{pid}").exists() for pid in workers))
 
 
@@ -185,9 +186,9 @@ def test_a_process_that_is_killed_is_told(endless):
 
 
 @linux_only
-def test_where_paddle_is_loaded_one_process_answers(trained, tmp_path):
+def test_where_paddle_is_loaded_one_process_answers(lstm, tmp_path):
     file = tmp_path / "firsts.txt"
     file.write_text("\n".join(lines(9)), encoding="utf-8")
-    outcome = run_here("predict", *arguments(trained, "--input", file, "--workers", 2))
+    outcome = run_here("predict", "-c", lstm.config, "--input", file, "--workers", 2)
     assert outcome.status == 0 and "answering in one process" in outcome.stderr
     assert len(outcome.stdout.splitlines()) == 9

@@ -205,7 +205,7 @@ def test_a_model_whose_two_forms_differ_answers_through_paddle(
     best = tmp_path / "other" / "best"
     assert load_bundle(best).weights.keys() == load_bundle(tmp_path / "same" / "best").weights.keys()
     answer = run_here("predict", "--weights", best, "春风", "--json")
-    assert f"{best}: {message} over arrays; answering through Paddle" in answer.stderr
+    assert f"{best}: {message} in NumPy; answering through Paddle" in answer.stderr
     expected = run_here("predict", "--weights", tmp_path / "same" / "best", "春风", "--json")
     assert answer.stdout == expected.stdout and answer.status == 0
 

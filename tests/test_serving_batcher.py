@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import math
 import threading
 
 import pytest
@@ -24,11 +25,12 @@ def endpoint():
 def start():
     started = []
 
-    def make(load=lambda: None, **settings):
-        batcher = Batcher(BatchingConfig(**{"max_wait_ms": 0.0, **settings}), Metrics(), load)
+    def make(*decoders, load=lambda: None, seconds=math.inf, **settings):
+        decoders = decoders or [decode_here]
+        batcher = Batcher(BatchingConfig(**settings), Metrics(), load, decoders, seconds)
         started.append(batcher)
         batcher.start()
-        eventually(lambda: batcher.is_ready or batcher.failure)
+        eventually(lambda: (batcher.is_ready and batcher._idle == len(decoders)) or batcher.failure)
         return batcher
 
     yield make
@@ -62,7 +64,7 @@ def test_jobs_that_wait_together_are_decoded_together(start, endpoint):
     assert size("paddle_dialog_batch_size_count", {"task": "echo"}) == 3
 
 
-def test_decoders_that_are_free_share_what_waits(endpoint):
+def test_decoders_that_are_free_share_what_waits(start, endpoint):
     batches, both = [], threading.Barrier(2)
 
     def decode(endpoint, items, settings, tell):
@@ -70,28 +72,16 @@ def test_decoders_that_are_free_share_what_waits(endpoint):
         both.wait(PATIENCE)
         return [{"echo": item} for item in items]
 
-    batcher = Batcher(BatchingConfig(max_wait_ms=500), Metrics(), lambda: None, [decode, decode])
-    batcher.start()
-    eventually(lambda: batcher.is_ready and batcher._idle == 2)
+    batcher = start(decode, decode)
 
     async def scenario():
-        return await asyncio.gather(*(batcher.submit(endpoint, Job(str(n), 0)) for n in range(5)))
+        with batcher._changed:  # all of them wait before a decoder takes any
+            asked = [asyncio.ensure_future(batcher.submit(endpoint, Job(str(n), 0))) for n in range(5)]
+            await asyncio.sleep(0)
+        return await asyncio.gather(*asked)
 
     assert [answer["echo"] for answer in asyncio.run(scenario())] == [*"01234"]
-    batcher.close()
     assert sorted(batches) == [2, 3]
-
-
-def test_a_free_worker_waits_for_company_but_not_for_ever(start, endpoint):
-    patient = start(max_batch=2, max_wait_ms=60_000)
-
-    async def scenario(batcher, *texts):
-        return await asyncio.gather(*(batcher.submit(endpoint, Job(text, 0)) for text in texts))
-
-    asyncio.run(scenario(patient, "a", "b"))
-    assert endpoint.batches == [["a", "b"]]
-    asyncio.run(scenario(start(max_batch=2, max_wait_ms=1), "alone"))
-    assert endpoint.batches[1:] == [["alone"]]
 
 
 def test_a_wait_that_is_given_up_is_not_decoded_and_frees_its_place(start, endpoint):
@@ -157,12 +147,10 @@ def test_closing_answers_what_waits_and_takes_no_more(start, endpoint):
     assert endpoint.batches == [["first"], ["a", "b"], ["c"]]
 
 
-def test_slow_jobs_leave_a_decoder_for_others():
+def test_slow_jobs_leave_a_decoder_for_others(start):
     long, quick = EchoEndpoint(), EchoEndpoint()
     long.open.clear()
-    batcher = Batcher(BatchingConfig(max_wait_ms=0.0), Metrics(), lambda: None, [decode_here, decode_here])
-    batcher.start()
-    eventually(lambda: batcher.is_ready and batcher._idle == 2)
+    batcher = start(decode_here, decode_here)
 
     async def scenario():
         first = [asyncio.ensure_future(batcher.submit(long, Job(text, text, cost=SLOW + 1))) for text in "ab"]
@@ -173,7 +161,6 @@ def test_slow_jobs_leave_a_decoder_for_others():
         return [(await answer)["echo"] for answer in first]
 
     assert asyncio.run(scenario()) == ["a", "b"]
-    batcher.close()
 
 
 def test_slow_jobs_are_decoded_alone(start, endpoint):
@@ -188,47 +175,36 @@ def test_slow_jobs_are_decoded_alone(start, endpoint):
     assert endpoint.batches == [["first"], ["a"], ["b"]]
 
 
-def test_a_job_that_would_wait_too_long_is_refused_at_once():
-    endpoint = EchoEndpoint()
-    endpoint.open.clear()
-    batcher = Batcher(BatchingConfig(max_wait_ms=0.0), Metrics(), lambda: None, [decode_here], seconds=5.0)
-    batcher.start()
-    eventually(lambda: batcher.is_ready)
+def test_a_job_that_would_wait_too_long_is_refused_at_once(start, endpoint):
+    batcher = start(seconds=5.0)
 
     async def scenario():
-        first = asyncio.ensure_future(batcher.submit(endpoint, Job("a", None)))
-        assert await asyncio.to_thread(endpoint.busy.wait, PATIENCE)
-        second = asyncio.ensure_future(batcher.submit(endpoint, Job("b", None, int(6 * STEPS_PER_SECOND))))
-        await asyncio.sleep(0)
+        asked = await blocked(batcher, endpoint, Job("b", None, int(6 * STEPS_PER_SECOND)))
         with pytest.raises(Busy) as refused:
             await batcher.submit(endpoint, Job("c", None, cost=SLOW + 1))
         quick = asyncio.ensure_future(batcher.submit(endpoint, Job("d", None)))
         await asyncio.sleep(0)
         endpoint.open.set()
-        answers = [(await answer)["echo"] for answer in (first, second)]
+        answers = [(await answer)["echo"] for answer in asked]
         with pytest.raises(Busy):
             await quick
         return refused.value.retry_after, answers
 
-    assert asyncio.run(scenario()) == (6, ["a", "b"])
-    batcher.close()
+    assert asyncio.run(scenario()) == (6, ["first", "b"])
 
 
-def test_where_no_decoder_is_left_requests_are_refused_and_the_server_ends(endpoint):
+def test_where_no_decoder_is_left_requests_are_refused_and_the_server_ends(start, endpoint):
     def decode(*_):
         raise RuntimeError("the process that forks the decoders has died")
 
-    batcher, told = Batcher(BatchingConfig(max_wait_ms=0.0), Metrics(), lambda: None, [decode]), []
+    batcher, told = start(decode), []
     batcher.on_failure = lambda: told.append(batcher.failure)
-    batcher.start()
-    eventually(lambda: batcher.is_ready)
     with pytest.raises(Busy, match="the server is ending"):
         asyncio.run(batcher.submit(endpoint, Job("a", None)))
     assert [str(error) for error in told] == ["the process that forks the decoders has died"]
-    batcher.close()
 
 
-def test_models_that_cannot_be_loaded_are_told(start):
+def test_models_that_cannot_be_loaded_are_told():
     told = []
 
     def load():

@@ -2,6 +2,7 @@
 
 import json
 import signal
+from unittest import mock
 
 import httpx
 import pytest
@@ -89,7 +90,7 @@ def test_locked_characters_and_rules_are_kept():
     assert not all(p["form"]["final_level"] and p["form"]["length_equal"] for p in free["predictions"])
 
 
-def test_requests_with_other_locks_share_a_search_and_other_rules_do_not(monkeypatch):
+def test_requests_with_other_locks_share_a_search_and_other_rules_do_not():
     predictor = toy(LEVEL + OBLIQUE)
     endpoint = CoupletEndpoint(LimitsConfig())
     endpoint.use(predictor, WordFilter())
@@ -105,13 +106,9 @@ def test_requests_with_other_locks_share_a_search_and_other_rules_do_not(monkeyp
     ]
     assert jobs[0].settings == jobs[1].settings
     assert len({job.settings for job in jobs}) == 3
-    searches = []
-    candidates = predictor._search.candidates
-    monkeypatch.setattr(
-        predictor._search, "candidates", lambda *given: searches.append(1) or candidates(*given)
-    )
-    together = endpoint.answer([job.item for job in jobs[:2]], jobs[0].settings)
-    assert len(searches) == 1
+    with mock.patch.object(predictor._search, "candidates", wraps=predictor._search.candidates) as search:
+        together = endpoint.answer([job.item for job in jobs[:2]], jobs[0].settings)
+    assert search.call_count == 1
     alone = [endpoint.answer([job.item], job.settings)[0] for job in jobs[:2]]
     assert together == alone
 

@@ -20,7 +20,7 @@ from paddle_dialog.errors import UserError
 from paddle_dialog.models.seq2seq import PointerSeq2Seq
 from paddle_dialog.serving.config import LimitsConfig
 from paddle_dialog.serving.endpoint import NoResult, WordFilter
-from paddle_dialog.tasks.translation.api import TranslationEndpoint, TranslationItem
+from paddle_dialog.tasks.translation.api import TranslationEndpoint
 from paddle_dialog.tasks.translation.config import (
     TranslationConfig,
     TranslationDataConfig,
@@ -214,7 +214,7 @@ def test_what_cannot_be_translated_is_refused_and_banned_words_are_not_written()
             assert status == 422 and told in record["error"]
     endpoint, made = TranslationEndpoint(LimitsConfig()), predictor()
     endpoint.use(made, WordFilter([made.predict([TEXT])[0][0].text[0]]))
-    (answer,) = endpoint.answer([TranslationItem(TEXT, False)], 1)
+    (answer,) = endpoint.answer([(TEXT, False)], 1)
     assert isinstance(answer, NoResult)
 
 

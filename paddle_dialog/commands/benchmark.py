@@ -11,6 +11,7 @@ import json
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from statistics import median
 from typing import Any
 
@@ -66,7 +67,7 @@ def main(arguments: argparse.Namespace) -> int | None:
     if source is None:
         raise UserError("no data: name a file with --data, or set data.dev in the config")
     texts = model.task.example_inputs(model.config, source, INPUTS)
-    speed = measure_decoding(model.predictor, texts[:ALONE], texts, arguments.repeats)
+    speed = measure_decoding(model.predictor, texts, arguments.repeats)
     if arguments.json:
         print(json.dumps({"decoding": speed}))
         return None
@@ -75,62 +76,56 @@ def main(arguments: argparse.Namespace) -> int | None:
     return None
 
 
-def measure_decoding(
-    predictor: Predictor, single: Sequence[str], batch: Sequence[str], repeats: int
-) -> Record:
-    """Time one input alone and many at once, text to text: `milliseconds_one` and `inputs_per_second`.
-
-    Args:
-        single: inputs answered one by one; the median over all of them and all repeats counts.
-        batch: inputs answered in one call.
-    """
+def measure_decoding(predictor: Predictor, texts: Sequence[str], repeats: int) -> Record:
+    """Return the median time of one input alone, and how many are answered in a second when all are given."""
 
     def seconds(texts: Sequence[str]) -> float:
         began = time.perf_counter()
         list(predictor.predict_records(texts))
         return time.perf_counter() - began
 
-    for texts in (single, batch):  # warms up the caches
-        seconds(texts)
+    single = texts[:ALONE]
+    for warming_up in (single, texts):
+        seconds(warming_up)
     alone = [seconds([text]) for _ in range(repeats) for text in single]
-    together = [seconds(batch) for _ in range(repeats)]
+    together = [seconds(texts) for _ in range(repeats)]
     return {
         "milliseconds_one": round(1000 * median(alone), 2),
-        "inputs_per_second": round(len(batch) / median(together), 2),
+        "inputs_per_second": round(len(texts) / median(together), 2),
     }
-
-
-def measure_budget(budget: BudgetConfig) -> Iterator[tuple[str, float, float | None]]:
-    """Yield the name of each kind, the median processor time of its answers in ms, and its ratio to another kind."""
-    loaded: dict[tuple[str, ...], Any] = {}
-    times: dict[str, list[float]] = {name: [] for name in budget.answers}
-    for number in range(-1, budget.rounds):  # the first round warms up the caches
-        for name, kind in budget.answers.items():
-            key = kind.config, *kind.override
-            if key not in loaded:
-                recipe = named_recipe(kind.config, None, kind.override)
-                loaded[key] = recipes.load_model(find_weights(recipe), recipe.task, recipe.config()).predictor
-            options = {} if kind.n_best is None else {"n_best": kind.n_best}
-            began = time.process_time()
-            list(loaded[key].predict_records([kind.texts[number % len(kind.texts)]], **options))
-            times[name] += [1000 * (time.process_time() - began)] if number >= 0 else []
-    for name, kind in budget.answers.items():
-        unit = None if kind.beside is None else times[kind.beside]
-        ratio = None if unit is None else median(a / b for a, b in zip(times[name], unit, strict=True))
-        yield name, median(times[name]), ratio
 
 
 def show_budget(arguments: argparse.Namespace) -> int | None:
     """Print what each kind of answer takes and its limit; return a status where a limit is exceeded."""
     path = arguments.config or BUDGET
-    budget, exceeded = build(BudgetConfig, read_config(find_recipe(path), arguments.override), path), False
-    for name, milliseconds, ratio in measure_budget(budget):
-        limit = budget.answers[name].limit
-        over = ratio is not None and ratio > limit
-        exceeded = exceeded or over
-        of = "" if ratio is None else f"{ratio:8.2f} of {limit:g}{'  EXCEEDED' if over else ''}"
-        print(f"{milliseconds:8.1f} ms{of}  {name}")
+    budget = build(BudgetConfig, read_config(find_recipe(path), arguments.override), path)
+    times = measure_budget(budget)
+    exceeded = False
+    for name, kind in budget.answers.items():
+        line = f"{median(times[name]):8.1f} ms"
+        if kind.beside is not None:
+            ratio = median(a / b for a, b in zip(times[name], times[kind.beside], strict=True))
+            line += f"{ratio:8.2f} of {kind.limit:g}{'  EXCEEDED' if ratio > kind.limit else ''}"
+            exceeded = exceeded or ratio > kind.limit
+        print(f"{line}  {name}")
     return EXCEEDED if exceeded else None
+
+
+def measure_budget(budget: BudgetConfig) -> dict[str, list[float]]:
+    """Return the processor time in ms of each round's answer of each kind."""
+    answers: dict[str, Any] = {}
+    for name, kind in budget.answers.items():
+        recipe = named_recipe(kind.config, None, kind.override)
+        predictor = recipes.load_model(find_weights(recipe), recipe.task, recipe.config()).predictor
+        options: dict[str, Any] = {} if kind.n_best is None else {"n_best": kind.n_best}
+        answers[name] = partial(predictor.predict_records, **options)
+    times: dict[str, list[float]] = {name: [] for name in answers}
+    for number in range(-1, budget.rounds):  # the first round warms up the caches
+        for name, kind in budget.answers.items():
+            began = time.process_time()
+            list(answers[name]([kind.texts[number % len(kind.texts)]]))
+            times[name].append(1000 * (time.process_time() - began))
+    return {name: measured[1:] for name, measured in times.items()}
 
 
 def make_parser() -> argparse.ArgumentParser:

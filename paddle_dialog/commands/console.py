@@ -6,7 +6,6 @@ import difflib
 import importlib
 import re
 import sys
-from collections.abc import Sequence
 from typing import Any
 
 from paddle_dialog.command_line import BAD_INPUT, DONE, run_tool
@@ -43,13 +42,9 @@ def main() -> int:
         hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(commands)}"
         print(f"error: '{name}' is no command of paddle-dialog; {hint}", file=sys.stderr)
         return BAD_INPUT
-    return _run_subcommand(name, arguments)
-
-
-def _run_subcommand(name: str, arguments: Sequence[str]) -> int:
-    """Run a command; its help mentions `paddle-dialog` and recipes by name."""
     command = _command(name)
     parser = command.make_parser()
+    # Its help mentions `paddle-dialog` and recipes by name.
     parser.prog = f"paddle-dialog {name}"
     example = parser.epilog.replace(f"python tools/{name}.py", parser.prog)
     parser.epilog = re.sub(r"\bconfigs/([\w/]+)\.yaml", r"\1", example)

@@ -27,15 +27,9 @@ def main(arguments: argparse.Namespace) -> None:
             size = export_merged(find_model(arguments.weights), Path(arguments.output), arguments.merge)
         print(f"{arguments.output}: {size / 1e6:.1f} MB")
         return
+    about = _content(arguments.about) if arguments.about else ""
     try:
-        about = Path(arguments.about).read_text(encoding="utf-8") if arguments.about else ""
-        metrics = (
-            json.loads(Path(arguments.metrics).read_text(encoding="utf-8")) if arguments.metrics else None
-        )
-    except OSError as error:
-        raise UserError(f"{error.filename}: cannot be read ({error.strerror})") from error
-    except UnicodeDecodeError as error:
-        raise UserError(f"--about and --metrics: one of the files is not UTF-8 ({error.reason})") from error
+        metrics = json.loads(_content(arguments.metrics)) if arguments.metrics else None
     except json.JSONDecodeError as error:
         raise UserError(f"{arguments.metrics}: is not JSON (line {error.lineno}: {error.msg})") from error
     if metrics is not None and not isinstance(metrics, dict):
@@ -51,6 +45,12 @@ def main(arguments: argparse.Namespace) -> None:
             arguments.overwrite,
         )
     print(f"{arguments.output}: {size / 1e6:.1f} MB")
+
+
+def _content(path: str) -> str:
+    from paddle_dialog.data.files import read_lines
+
+    return "".join(f"{line}\n" for _, line in read_lines(path))
 
 
 def make_parser() -> argparse.ArgumentParser:

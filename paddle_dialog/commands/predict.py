@@ -10,9 +10,8 @@ import contextlib
 import itertools
 import json
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
-from pathlib import Path
 
 from paddle_dialog.command_line import (
     TaskParser,
@@ -32,8 +31,7 @@ from paddle_dialog.processes import can_fork, map_in_order, usable_cores
 
 Records = Callable[[list[str]], Iterable[Record]]
 Answer = Callable[[list[str]], list[str]]  # from texts to printed records
-Line = tuple[int, str]  # number from 1, text
-Batch = tuple[list[Line], UserError | None]  # and the fault of the line after them
+Line = tuple[int, str | UserError]  # number from 1, text or why it cannot be read
 
 
 def main(arguments: argparse.Namespace) -> None:
@@ -44,7 +42,7 @@ def main(arguments: argparse.Namespace) -> None:
     answer = partial(answer_texts, predictor, records_of(predictor, arguments), arguments.json)
     with notes_on_stderr():
         if arguments.text:
-            show(answer([checked_text(text) for text in arguments.text]))
+            show(answer(arguments.text))
         elif arguments.input is None and sys.stdin.isatty():
             converse(answer)
         else:
@@ -95,9 +93,9 @@ def answer_lines(answer: Answer, name: str, batch_size: int, workers: int | None
     if processes > 1 and not can_fork():
         processes = 1
         if workers is not None:
-            note("answering in one process: several need Linux and a model over arrays")
-    any_line = False
-    batches = input_batches(name, batch_size)
+            note("answering in one process: several need Linux and a model in NumPy")
+    lines, any_line = input_lines(name), False
+    batches = iter(lambda: list(itertools.islice(lines, batch_size)), [])
     answers = map_in_order(partial(answer_batch, answer, name), batches, processes)
     with contextlib.closing(answers):
         for records, fault in answers:
@@ -109,36 +107,22 @@ def answer_lines(answer: Answer, name: str, batch_size: int, workers: int | None
         raise UserError(f"{shown(name)}: holds no text; give one input a line")
 
 
-def input_batches(name: str, size: int) -> Iterator[Batch]:
-    """Iterate over the lines of an input in batches, up to its end or a line that cannot be read."""
-    lines = input_lines(name)
-    fault = None
-    while fault is None:
-        batch: list[Line] = []
+def answer_batch(answer: Answer, name: str, lines: Sequence[Line]) -> tuple[list[str], UserError | None]:
+    """Answer lines up to the first faulty one; return the records and the fault."""
+    texts = [text for _, text in lines if isinstance(text, str)]
+    if len(texts) == len(lines):
+        with contextlib.suppress(UserError):
+            return answer(texts), None
+    records: list[str] = []
+    for number, text in lines:
+        if isinstance(text, UserError):
+            return records, text
         try:
-            for line in itertools.islice(lines, size):
-                batch.append(line)
-        except UserError as error:  # this line cannot be read; those before it can be answered
-            fault = error
-        if not batch and fault is None:
-            return
-        yield batch, fault
-
-
-def answer_batch(answer: Answer, name: str, batch: Batch) -> tuple[list[str], UserError | None]:
-    """Answer a batch up to its first faulty line; return the records and the fault."""
-    lines, fault = batch
-    try:
-        return answer([text for _, text in lines]), fault
-    except UserError:
-        records: list[str] = []
-        for number, text in lines:
-            try:
-                records += answer([text])
-            except UserError as error:
-                message = f"{shown(name)}:{number}: {error}; the lines from this one on are not answered"
-                return records, UserError(message)
-        return records, fault
+            records += answer([text])
+        except UserError as error:
+            message = f"{shown(name)}:{number}: {error}; the lines from this one on are not answered"
+            return records, UserError(message)
+    return records, None
 
 
 def converse(answer: Answer) -> None:
@@ -154,14 +138,22 @@ def converse(answer: Answer) -> None:
 
 
 def input_lines(name: str) -> Iterator[Line]:
-    """Iterate over the lines of a file (`.xz` and `.gz` too) or, for `-`, of standard input; skip blank ones."""
+    """Iterate over the lines of a file (`.xz` and `.gz` too) or, for `-`, of standard input; skip blank ones.
+
+    Where one cannot be read, the fault takes its place and is the last.
+    """
     from paddle_dialog.data.files import read_lines
 
-    lines: Iterable[Line] = standard_input() if name == "-" else read_lines(Path(name))
-    return ((number, line.strip()) for number, line in lines if line.strip())
+    number = 0
+    try:
+        for number, line in standard_input() if name == "-" else read_lines(name):
+            if line.strip():
+                yield number, line.strip()
+    except UserError as error:
+        yield number + 1, error
 
 
-def standard_input() -> Iterator[Line]:
+def standard_input() -> Iterator[tuple[int, str]]:
     """Iterate over the lines of standard input."""
     for number, line in piped_lines():
         if line is None:
@@ -178,7 +170,10 @@ def make_parser() -> argparse.ArgumentParser:
     """Return the command line, to which the recipe's task adds its own arguments."""
     parser = base_parser(__doc__, TaskParser, config_required=False)
     parser.add_argument(
-        "text", nargs="*", help="inputs; without any, and without --input, they are asked for"
+        "text",
+        nargs="*",
+        type=checked_text,
+        help="inputs; without any, and without --input, they are asked for",
     )
     parser.add_argument("--input", metavar="FILE", help="one input a line; - reads standard input")
     parser.add_argument(

@@ -13,7 +13,7 @@ import math
 import threading
 import time
 from collections.abc import Callable, Hashable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -43,7 +43,6 @@ class _Waiting:
     job: Job
     future: asyncio.Future[Record]
     tell: Tell | None
-    arrived: float = field(default_factory=time.monotonic)
 
     @property
     def kind(self) -> Hashable:
@@ -162,21 +161,12 @@ class Batcher:
         """
         with self._changed:
             self._idle += 1
-            taken: list[_Waiting] = []
-            while (
-                not taken
-                and self._changed.wait_for(lambda: self._takeable() or self._closing)
-                and self._takeable()
-            ):
-                first = self._takeable()[0]
-                alike = [w for w in self._queue if w.kind == first.kind and not w.is_slow]
-                alike = [first] if first.is_slow else alike[: self._settings.max_batch]
-                left = first.arrived + self._settings.max_wait_ms / 1000 - time.monotonic()
-                if first.is_slow or len(alike) == self._settings.max_batch or left <= 0 or self._closing:
-                    taken = alike[: math.ceil(len(alike) / self._idle)]
-                    self._queue = [w for w in self._queue if w not in taken]
-                else:
-                    self._changed.wait(left)
+            self._changed.wait_for(lambda: self._takeable() or self._closing)
+            taken = self._takeable()[:1]
+            if taken and not taken[0].is_slow:
+                alike = [w for w in self._queue if w.kind == taken[0].kind and not w.is_slow]
+                taken = alike[: min(self._settings.max_batch, math.ceil(len(alike) / self._idle))]
+            self._queue = [w for w in self._queue if w not in taken]
             self._idle -= 1
             return taken
 

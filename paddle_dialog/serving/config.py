@@ -25,12 +25,6 @@ class BatchingConfig:
     """How requests are gathered."""
 
     max_batch: int = at_least(1, 16, "requests decoded together at most; 1 switches batching off")
-    max_wait_ms: float = at_least(
-        0.0,
-        5.0,
-        "milliseconds the first request of a batch waits for others while the worker is free",
-        maximum=10_000.0,
-    )
     queue: int = at_least(1, 128, "requests that may wait; a further one is refused with status 503")
 
 

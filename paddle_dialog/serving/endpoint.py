@@ -16,6 +16,7 @@ from typing import Annotated, Any, ClassVar, Generic, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, create_model, model_validator
 
+from paddle_dialog.config.explain import help_of
 from paddle_dialog.data.files import read_lines
 from paddle_dialog.data.records import Record
 from paddle_dialog.errors import UserError
@@ -48,8 +49,7 @@ class WordFilter:
     one is found as a whole word, whatever its case and width: `ass` is not found in `class`.
     """
 
-    def __init__(self, words: Iterable[str] = (), path: str | None = None) -> None:
-        self.path = path
+    def __init__(self, words: Iterable[str] = ()) -> None:
         self.words: Sequence[str] = [word.strip() for word in words if _spaced(word)]
         self._chinese = [_joined(word) for word in self.words if any(map(is_hanzi, word))]
         others = [re.escape(_spaced(word)) for word in self.words if not any(map(is_hanzi, word))]
@@ -62,7 +62,7 @@ class WordFilter:
         """Load the words of a UTF-8 file, one a line; no file gives an empty filter."""
         if path is None:
             return cls()
-        words = cls((line for _, line in read_lines(path)), path)
+        words = cls(line for _, line in read_lines(path))
         if not words.words:
             raise UserError(f"banned_words: {path} holds no word; give one a line, or banned_words: null")
         return words
@@ -90,6 +90,21 @@ class NoResult(UserError):
     """A valid request that has no answer; the message is sent to the client."""
 
 
+class Candidate(BaseModel):
+    """One of several answers."""
+
+    text: str
+    score: float = Field(description="Log-probability per token, in verse per character, the ends included.")
+
+
+class Attention(BaseModel):
+    """Where the model looked while it wrote the best answer."""
+
+    source: list[str] = Field(description="Tokens of the input as the model read them.")
+    target: list[str] = Field(description="Tokens of the answer, the end last.")
+    weights: list[list[float]] = Field(description="For each target token a weight for each source token.")
+
+
 class RequestModel(BaseModel):
     """A request's JSON: no unknown keys, no conversions but of 2.0 to 2, which JSON takes for equal, no NaN."""
 
@@ -114,6 +129,11 @@ class RequestModel(BaseModel):
             if name not in cls.model_fields and near:
                 raise ValueError(f"'{str(name)[:40]}' is unknown; did you mean {near[0]}?")
         return data
+
+
+def changed(config: type, name: str, **bounds: Any) -> Any:
+    """Return the field of a request that replaces a setting of the server where it is given."""
+    return Field(None, description=help_of(config, name), **bounds)
 
 
 def bounded(model: type[R], limits: LimitsConfig, **bounds: Any) -> type[R]:
@@ -219,6 +239,11 @@ class Endpoint(ABC, Generic[R]):
     def without_banned(self, candidates: Iterable[Any]) -> list[Any]:
         """Return the candidates whose `text` has no banned word."""
         return [candidate for candidate in candidates if not self.words.finds(candidate.text)]
+
+    def all_banned(self, what: str, instead: str) -> NoResult:
+        """Return the answer where no candidate is without a banned word."""
+        sentence = f"every {what} has a word that this server does not write; {instead}"
+        return NoResult(sentence, "banned_written")
 
 
 class ByLanguage(Endpoint[Any]):

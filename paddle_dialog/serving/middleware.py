@@ -17,6 +17,7 @@ from fastapi.exceptions import RequestValidationError
 from pydantic import BaseModel, Field
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect
 from starlette.responses import JSONResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -110,24 +111,22 @@ class RequestChecks:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        headers = Headers(scope=scope)
-        refusal = self._refusal(scope, headers)
         body = b""
+        refusal = self._refusal(scope, Headers(scope=scope))
         if refusal is None:
             try:
                 with anyio.fail_after(self._limits.seconds):
-                    read = await self._read(receive)
+                    async for part in Request(scope, receive).stream():
+                        body += part
+                        if len(body) > self._limits.body_bytes:
+                            refusal = self._too_large()
+                            break
             except TimeoutError:
                 refusal = error_response(408, "the body of the request came too slowly")
-            else:
-                if read is None:
-                    return  # the client left before it had sent all
-                body = read
-                refusal = self._too_large() if len(body) > self._limits.body_bytes else None
-        if refusal is not None:
-            await refusal(scope, receive, send)
-            return
-        await self._app(scope, _with_body(body, receive), send)
+            except ClientDisconnect:  # before it had sent all
+                return
+        answer = self._app if refusal is None else refusal
+        await answer(scope, _with_body(body, receive), send)
 
     def _refusal(self, scope: Scope, headers: Headers) -> Response | None:
         """Return the error that the headers of a request deserve, if any."""
@@ -157,18 +156,6 @@ class RequestChecks:
         sentence = f"the body is larger than {self._limits.body_bytes:,} bytes; send less"
         return error_response(413, sentence, None, "body_large")
 
-    async def _read(self, receive: Receive) -> bytes | None:
-        """Read the body and stop where it is too large; None if the client left."""
-        parts: list[bytes] = []
-        while sum(map(len, parts)) <= self._limits.body_bytes:
-            message = await receive()
-            if message["type"] == "http.disconnect":
-                return None
-            parts.append(message.get("body", b""))
-            if not message.get("more_body", False):
-                break
-        return b"".join(parts)
-
 
 def host_name(host: str) -> str:
     """Return the name of a `Host` header, without its port."""
@@ -185,14 +172,10 @@ def _is_json(content_type: str) -> bool:
 
 def _with_body(body: bytes, receive: Receive) -> Receive:
     """Return a `receive` that gives a body already read, then waits for the client to leave."""
-    pending = True
+    first = [{"type": "http.request", "body": body, "more_body": False}]
 
     async def replay() -> Message:
-        nonlocal pending
-        if pending:
-            pending = False
-            return {"type": "http.request", "body": body, "more_body": False}
-        return await receive()
+        return first.pop() if first else await receive()
 
     return replay
 

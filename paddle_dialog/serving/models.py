@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -15,10 +15,8 @@ from paddle_dialog.bundle.folder import WEIGHTS
 from paddle_dialog.config.loader import read_config
 from paddle_dialog.config.schema import ExperimentConfig
 from paddle_dialog.config.typed import build
-from paddle_dialog.data.records import Record
 from paddle_dialog.device import select_device
 from paddle_dialog.errors import UserError
-from paddle_dialog.predictor import Predictor
 from paddle_dialog.recipes import (
     Recipe,
     find_model,
@@ -88,10 +86,27 @@ def load_models(models: Sequence[ServedModel], words: WordFilter, device: str) -
     cards = []
     for model in models:
         predictor = load_model(model.folder, model.task, model.recipe).predictor
-        details = {endpoint.path: endpoint.use(predictor, words) for endpoint in model.endpoints}
-        path = model.endpoints[0].path
-        cards.append(make_card(predictor, path, details.pop(path), model.folder, details))
+        with safe_open(model.folder / WEIGHTS, framework="numpy") as file:
+            shapes = [file.get_slice(name).get_shape() for name in file.keys()]  # noqa: SIM118
+        cards.append(use_model(predictor, model.endpoints, words, sum(map(math.prod, shapes))))
     return cards
+
+
+def use_model(
+    predictor: Any, endpoints: Sequence[Endpoint[Any]], words: WordFilter, parameters: int = 0
+) -> ModelCard:
+    """Hand a model to its endpoints, the main one first; return its card."""
+    details = {endpoint.path: endpoint.use(predictor, words) for endpoint in endpoints}
+    path, *_ = details
+    config = predictor.config
+    return ModelCard(
+        task=config.task,
+        path=path,
+        family=config.model.name,
+        parameters=parameters,
+        details=details.pop(path),
+        further=details,
+    )
 
 
 def _recipe(name: str, source: ModelSource) -> Recipe:
@@ -128,25 +143,3 @@ class ModelCards(BaseModel):
     """All of them."""
 
     models: list[ModelCard]
-
-
-def make_card(
-    predictor: Predictor,
-    path: str,
-    details: Record,
-    folder: Path | None,
-    further: Mapping[str, Record] | None = None,
-) -> ModelCard:
-    """Return the card of a model; `folder` is its bundle, `further` has the details of the task's other addresses."""
-    parameters = 0
-    if folder is not None:
-        with safe_open(folder / WEIGHTS, framework="numpy") as file:
-            parameters = sum(math.prod(file.get_slice(name).get_shape()) for name in file.keys())  # noqa: SIM118
-    return ModelCard(
-        task=predictor.config.task,
-        path=path,
-        family=predictor.config.model.name,
-        parameters=parameters,
-        details=details,
-        further=dict(further or {}),
-    )

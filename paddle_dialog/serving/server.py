@@ -31,7 +31,7 @@ _FAILED = 1  # exit status
 def serve(config: ServeConfig, device: str = "auto") -> int:
     """Serve until SIGTERM or SIGINT, then answer what was accepted; return the exit status."""
     # Ending on SIGTERM is success; uvicorn raises the signal again when all is answered.
-    signal.signal(signal.SIGTERM, _leave)
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
     words = WordFilter.load(config.banned_words)
     models, missing = find_models(config)
     for sentence in missing:
@@ -114,7 +114,7 @@ def _decoders(
     """
     count = usable_cores() if config.workers is None else config.workers
     if count > 1 and not can_fork():
-        print("decoding in one thread: several processes need Linux and models over arrays", file=sys.stderr)
+        print("decoding in one thread: several processes need Linux and models in NumPy", file=sys.stderr)
         count = 1
     if count == 1:
         yield [decode_here], lambda fail: None
@@ -127,10 +127,6 @@ def _decoders(
         for decoder in decoders:
             decoder.close()
         fork_server.close()
-
-
-def _leave(*_: object) -> None:
-    raise SystemExit(0)
 
 
 def _settings(app: FastAPI, config: ServeConfig) -> uvicorn.Config:

@@ -8,16 +8,7 @@ import sys
 import traceback
 from collections.abc import Callable, Sequence
 
-from prometheus_client import (
-    GC_COLLECTOR,
-    PLATFORM_COLLECTOR,
-    CollectorRegistry,
-    Counter,
-    Gauge,
-    Histogram,
-    ProcessCollector,
-    generate_latest,
-)
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, ProcessCollector, generate_latest
 
 LOGGER = "paddle_dialog.serving"
 _SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
@@ -77,8 +68,6 @@ class Metrics:
         self.lost = counter("lost", "Batches whose decoding process died.")
         self._queue = Gauge("paddle_dialog_queue_length", "Requests that wait.", registry=registry)
         ProcessCollector(registry=registry)
-        for collector in (PLATFORM_COLLECTOR, GC_COLLECTOR):
-            registry.register(collector)
 
     def watch_queue(self, length: Callable[[], int]) -> None:
         """Report what `length` returns whenever the metrics are read."""

@@ -65,7 +65,7 @@ logger = logging.getLogger("paddle_dialog")
 
 FIRST_LOSS_SCALE = 2.0**15
 MAX_SKIPPED = 10  # steps in a row whose loss or gradient is not finite, after which the run ends
-FORMS_DIFFER = "the network's answers to dev examples differ from those of its steps over arrays"
+FORMS_DIFFER = "the network's answers to dev examples differ from those of its steps in NumPy"
 SHOWN_EXAMPLES = 4  # of the dev set, decoded at each evaluation
 
 

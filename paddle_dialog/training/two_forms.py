@@ -1,4 +1,4 @@
-"""Whether a network answers as its steps over arrays do, which are other code."""
+"""Whether a network answers as its steps in NumPy do, which are other code."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ TOLERANCE = 0.02  # of scores and probabilities, whose last digits differ
 
 
 def forms_differ(task: Task, config: Any, network: nn.Layer, data: TrainingData) -> bool:
-    """Answer a few dev inputs through Paddle and over arrays; return whether the answers differ.
+    """Answer a few dev inputs through Paddle and in NumPy; return whether the answers differ.
 
     They do where an answer of the same text has other scores or probabilities, or where most texts are others; a
     single text may differ by rounding. Where the task answers nothing, they do not.

@@ -4,15 +4,26 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterator, Sequence
+from functools import partial
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from paddle_dialog.config.explain import help_of
 from paddle_dialog.data.records import Record
 from paddle_dialog.errors import UserError
-from paddle_dialog.serving.endpoint import Count, Endpoint, Job, NoResult, OptionalText, R, RequestModel, Text
+from paddle_dialog.serving.endpoint import (
+    Candidate,
+    Count,
+    Endpoint,
+    Job,
+    NoResult,
+    OptionalText,
+    R,
+    RequestModel,
+    Text,
+    changed,
+)
 from paddle_dialog.tasks.couplet.composing.drafts import broken_tones
 from paddle_dialog.tasks.couplet.composing.prediction import ComposingPredictor, NoneFound
 from paddle_dialog.tasks.couplet.composing.proposals import Proposal
@@ -28,6 +39,7 @@ from paddle_dialog.tasks.couplet.composing.request import (
 from paddle_dialog.tasks.couplet.config import RulesConfig
 from paddle_dialog.tasks.couplet.direction import TO_FIRST, TO_SECOND, Direction, knows_marks
 from paddle_dialog.tasks.couplet.form import Form, form_report, rhythm_opposed
+from paddle_dialog.tasks.couplet.known import Known
 from paddle_dialog.tasks.couplet.prediction import GivenLine
 from paddle_dialog.tasks.couplet.rules import Rules, broken_rules
 from paddle_dialog.tasks.couplet.search import DIVERSE_BEAM
@@ -45,19 +57,19 @@ _TONE_NAMES: dict[frozenset[Tone], ToneName] = {
     frozenset({Tone.LEVEL}): "ping",
     frozenset({Tone.OBLIQUE}): "ze",
 }
-ALL_BANNED = "every {} that was found has a word that this server does not write; change the {}"
 ONE_LINE = "give exactly one of first (a 上联 to answer with 下联) and second (a 下联 to answer with 上联)"
 OPPOSED = "opposed_tones"  # a rule for a human's pair; the search only prefers it
 
-_KNOWN = (
-    "The couplet of the training corpus with the line nearest to one of these; absent without an index of it."
+_RELAXED: Any = Field(None, description="Rules it could not be held to; absent if none.")
+_KNOWN: Any = Field(
+    None,
+    description="The couplet of the training corpus with the nearest line; absent without an index of it.",
 )
 STEPS = 8000  # of one request, about two seconds
 _MANY_SCROLLS = 50  # chosen where some may have a banned word
 
 
-def _rule(name: str, ge: float | None = None, le: float | None = None) -> Any:
-    return Field(None, description=help_of(RulesConfig, name), ge=ge, le=le)
+_rule = partial(changed, RulesConfig)
 
 
 def _only(given: str, other: str) -> dict[str, Any]:
@@ -103,37 +115,19 @@ class CoupletRequest(RequestModel):
     rules: CoupletRules | None = None
 
 
-class CoupletCandidate(BaseModel):
+class CoupletCandidate(Candidate):
     """One answer."""
 
-    text: str
-    score: float = Field(description="Log-probability per character, the end included.")
     form: Form
-    relaxed: list[str] | None = Field(None, description="Rules it could not be held to; absent if none.")
-    known: KnownCouplet | None = Field(
-        None, description="Absent where the model has no index of its corpus, or none for this length."
-    )
+    relaxed: list[str] | None = _RELAXED
+    known: Known | None = _KNOWN
 
 
-class KnownCouplet(BaseModel):
-    """The couplet of the training corpus nearest to an answer."""
-
-    first: str
-    second: str
-    distance: int = Field(
-        description="Characters in which the written line differs; 0 if it stands there whole."
-    )
-
-
-class CoupletTones(BaseModel):
+class Tones(BaseModel):
     """The tone of each character; `unknown` where it can be both or no reading is known."""
 
-    first: list[ToneName] | list[list[ToneName]] = Field(
-        description="Of a given 上联, or of each prediction."
-    )
-    second: list[list[ToneName]] | list[ToneName] = Field(
-        description="Of each prediction, or of a given 下联."
-    )
+    first: list[ToneName] | list[list[ToneName]] = Field(description="Of one 上联, or of each of several.")
+    second: list[ToneName] | list[list[ToneName]] = Field(description="Of one 下联, or of each of several.")
 
 
 class CoupletAnswer(BaseModel):
@@ -143,27 +137,21 @@ class CoupletAnswer(BaseModel):
     second: str | None = Field(None, description="The 下联 as it was sent; absent if a 上联 was.")
     line: str = Field(description="The line as the model read it: blanks dropped, punctuation unified.")
     predictions: list[CoupletCandidate]
-    tones: CoupletTones
-
-
-class CoupletItem(NamedTuple):
-    """A checked request: the line as it was sent, and as the model reads it."""
-
-    text: str
-    given: GivenLine
-
-
-class CoupletSettings(NamedTuple):
-    """What the requests of one batch share."""
-
-    n_best: int
-    rules: RulesConfig
-    direction: Direction
+    tones: Tones
 
 
 class _OfCouplets(Endpoint[R]):
     task = "couplet"
     predictor: ComposingPredictor
+
+    def known(self, first: str, second: str) -> Record:
+        """Return `known` where the corpus has a couplet with a shared character and no banned word."""
+        if self.predictor.couplet_index is None:
+            return {}
+        found = self.predictor.nearest_known(simplified(first), simplified(second))
+        if found is None or found.distance == len(found.first):
+            return {}
+        return {} if self.words.finds(found.first + found.second) else {"known": found.as_dict()}
 
 
 class CoupletEndpoint(_OfCouplets[CoupletRequest]):
@@ -194,36 +182,37 @@ class CoupletEndpoint(_OfCouplets[CoupletRequest]):
         changes = {} if request.rules is None else request.rules.model_dump(exclude_none=True)
         rules = dataclasses.replace(self.predictor.config.rules, **changes)
         rows = self._decoding.beam_size + (max(DIVERSE_BEAM, 2 * request.n_best) if request.n_best > 1 else 0)
-        settings = CoupletSettings(request.n_best, rules, direction)
-        return Job(CoupletItem(given[0], line), settings, cost=rows * len(given[0]))
+        settings = (request.n_best, rules, direction)
+        return Job((given[0], line), settings, cost=rows * len(given[0]))
 
-    def answer(self, items: Sequence[CoupletItem], settings: CoupletSettings) -> list[Record | NoResult]:
+    def answer(
+        self, items: Sequence[tuple[str, GivenLine]], settings: tuple[int, RulesConfig, Direction]
+    ) -> list[Record | NoResult]:
+        n_best, rules, direction = settings
         found = self.predictor.answer(
-            [item.given for item in items],
-            settings.n_best,
-            Rules.of(settings.rules),
+            [line for _, line in items],
+            n_best,
+            Rules.of(rules),
             self._decoding,
-            settings.direction,
+            direction,
             known=self.predictor.couplet_index is not None,
             refused=self.words.finds if self.words.words else None,
         )
-        direction, answers = settings.direction, list[Record | NoResult]()
-        for item, candidates in zip(items, found, strict=True):
-            if not candidates:
-                sentence = ALL_BANNED.format(direction.written, direction.given)
-                answers.append(NoResult(sentence, "banned_written"))
-                continue
-            written = [candidate.as_dict() for candidate in candidates]
-            for record in written:  # without a couplet of the corpus that has a banned word
-                known = record.get("known")
-                if known is not None and self.words.finds(known["first"] + known["second"]):
-                    del record["known"]
-            given, other = direction.pair("first", "second")
-            shown = {given: tone_names(item.given.text), other: [tone_names(p["text"]) for p in written]}
-            answers.append(
-                {given: item.text, "line": item.given.text, "predictions": written, "tones": shown}
-            )
-        return answers
+        return [
+            self._record(text, line.text, direction, [candidate.as_dict() for candidate in candidates])
+            for (text, line), candidates in zip(items, found, strict=True)
+        ]
+
+    def _record(self, text: str, line: str, direction: Direction, written: list[Record]) -> Record | NoResult:
+        if not written:
+            return self.all_banned(f"{direction.written} that was found", f"change the {direction.given}")
+        for record in written:  # without a couplet of the corpus that has a banned word
+            known = record.get("known")
+            if known is not None and self.words.finds(known["first"] + known["second"]):
+                del record["known"]
+        given, other = direction.pair("first", "second")
+        tones = {given: tone_names(line), other: [tone_names(record["text"]) for record in written]}
+        return {given: text, "line": line, "predictions": written, "tones": tones}
 
 
 class ComposeRequest(RequestModel):
@@ -260,24 +249,17 @@ class ComposedCouplet(BaseModel):
     scrolls: list[str] = Field(description="Five that go with it, best first.")
     score: float = Field(description="Mean log-probability per character, the ends included.")
     form: Form
-    relaxed: list[str] | None = Field(None, description="Rules it could not be held to; absent if none.")
+    relaxed: list[str] | None = _RELAXED
     set: int | None = Field(None, description="Number of the proposal, where one has several couplets.")
     part: int | None = Field(None, description="Number of the couplet in it.")
-    known: KnownCouplet | None = Field(None, description=_KNOWN)
-
-
-class PairTones(BaseModel):
-    """The tones of each couplet's lines."""
-
-    first: list[list[ToneName]]
-    second: list[list[ToneName]]
+    known: Known | None = _KNOWN
 
 
 class ComposeAnswer(BaseModel):
     """Couplets that differ, best first."""
 
     couplets: list[ComposedCouplet]
-    tones: PairTones
+    tones: Tones
 
 
 class ComposeEndpoint(_OfCouplets[ComposeRequest]):
@@ -312,7 +294,7 @@ class ComposeEndpoint(_OfCouplets[ComposeRequest]):
         couplets = [
             dataclasses.replace(one, scrolls=tuple(scrolls)).as_dict()
             | {"scrolls": scrolls}
-            | _known(self, one.first, one.second)
+            | self.known(one.first, one.second)
             for one, scrolls in zip(found, fit, strict=True)
         ]
         tones = {side: [tone_names(getattr(one, side)) for one in found] for side in ("first", "second")}
@@ -327,10 +309,9 @@ class ScrollRequest(RequestModel):
     n_best: Count = Field(5, ge=1, description="How many, best first.")
 
 
-class ScrollText(BaseModel):
+class ScrollText(Candidate):
     """A 横批."""
 
-    text: str
     score: float = Field(description="How well it goes with the couplet; only the order means something.")
 
 
@@ -352,8 +333,7 @@ class ScrollEndpoint(_OfCouplets[ScrollRequest]):
 
     def answer(self, items: Sequence[tuple[str, str]], settings: int) -> list[Record | NoResult]:
         asked = settings if not self.words.words else _MANY_SCROLLS
-        found = [self.predictor.scrolls(first, second, asked) for first, second in items]
-        fit = [[scroll for scroll in scrolls if not self.words.finds(scroll.text)] for scrolls in found]
+        fit = [self.without_banned(self.predictor.scrolls(*lines, asked)) for lines in items]
         return [{"scrolls": [scroll.as_dict() for scroll in scrolls[:settings]]} for scrolls in fit]
 
 
@@ -364,22 +344,15 @@ class FormRequest(RequestModel):
     second: Text = Field(description="下联.")
 
 
-class LineTones(BaseModel):
-    """The tones of two lines, in the written form of the model."""
-
-    first: list[ToneName]
-    second: list[ToneName]
-
-
 class FormAnswer(BaseModel):
     """What the rules say of it."""
 
     form: Form
-    tones: LineTones
+    tones: Tones
     broken: list[str] = Field(
         description="Rules of the couplet that it does not keep; of lines that are there."
     )
-    known: KnownCouplet | None = Field(None, description=_KNOWN)
+    known: Known | None = _KNOWN
 
 
 class FormEndpoint(_OfCouplets[FormRequest]):
@@ -392,31 +365,18 @@ class FormEndpoint(_OfCouplets[FormRequest]):
         return Job((normalise_line(request.first), normalise_line(request.second)), None)
 
     def answer(self, items: Sequence[tuple[str, str]], settings: None) -> list[Record | NoResult]:
-        return [
-            _form(first, second, self.predictor.rules) | _known(self, first, second)
-            for first, second in items
-        ]
+        return [self._record(*lines) for lines in items]
 
-
-def _form(first: str, second: str, rules: Rules) -> Record:
-    form, broken = form_report(first, second), []
-    if first:
-        broken += broken_tones(first)
-    if first and second:
-        broken += [] if rhythm_opposed(first, second) else [OPPOSED]
-        broken += broken_rules(first, second, form, rules)
-    tones = {"first": tone_names(first), "second": tone_names(second)}
-    return {"form": form.as_dict(), "tones": tones, "broken": broken}
-
-
-def _known(endpoint: ComposeEndpoint | FormEndpoint, first: str, second: str) -> Record:
-    """Return `known` where the index of the corpus has a couplet with a shared character and no banned word."""
-    if endpoint.predictor.couplet_index is None:
-        return {}
-    found = endpoint.predictor.nearest_known(simplified(first), simplified(second))
-    if found is None or found.distance == len(found.first):
-        return {}
-    return {} if endpoint.words.finds(found.first + found.second) else {"known": found.as_dict()}
+    def _record(self, first: str, second: str) -> Record:
+        form, broken = form_report(first, second), []
+        if first:
+            broken += broken_tones(first)
+        if first and second:
+            broken += [] if rhythm_opposed(first, second) else [OPPOSED]
+            broken += broken_rules(first, second, form, self.predictor.rules)
+        tones = {"first": tone_names(first), "second": tone_names(second)}
+        known = self.known(first, second)
+        return {"form": form.as_dict(), "tones": tones, "broken": broken, **known}
 
 
 def tone_names(line: str) -> list[ToneName]:

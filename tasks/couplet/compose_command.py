@@ -19,13 +19,13 @@ def main(arguments: argparse.Namespace) -> None:
     from paddle_dialog.tasks.couplet.composing.request import read_request
 
     request = read_request(
-        checked_text(arguments.theme),
-        checked_text(arguments.name),
+        arguments.theme,
+        arguments.name,
         arguments.place,
         arguments.length,
         arguments.pattern,
         arguments.count,
-        None if arguments.scroll is None else checked_text(arguments.scroll),
+        arguments.scroll,
     )
     predictor = load_model(arguments)[1].predictor
     if not isinstance(predictor, ComposingPredictor):
@@ -45,12 +45,14 @@ def make_parser() -> argparse.ArgumentParser:
     parser = base_parser(__doc__, config_required=False)
     parser.add_argument(
         "--theme",
+        type=checked_text,
         default="",
         metavar="WORDS",
         help="what the couplets speak of: usual themes such as 春节 or 书房, or other words, blanks between them",
     )
     parser.add_argument(
         "--name",
+        type=checked_text,
         default="",
         metavar="TEXT",
         help="its characters stand in 上联 and 下联 by turns; more than two make several couplets",
@@ -65,7 +67,7 @@ def make_parser() -> argparse.ArgumentParser:
     parser.add_argument("--length", type=integer_from(1), metavar="N", help="characters of a line, 4 to 15")
     parser.add_argument("--pattern", metavar="N+N", help="characters of the clauses, e.g. 4+7")
     parser.add_argument("--count", type=integer_from(1), default=5, metavar="N", help="proposals (default 5)")
-    parser.add_argument("--scroll", metavar="TEXT", help="a 横批 of one's own")
+    parser.add_argument("--scroll", type=checked_text, metavar="TEXT", help="a 横批 of one's own")
     parser.add_argument(
         "--json", action="store_true", help="one JSON object a couplet; -o seed=N gives other couplets"
     )

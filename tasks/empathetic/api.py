@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterable, Sequence
+from functools import partial
 from pathlib import Path
-from typing import Annotated, Any, Literal, NamedTuple
+from typing import Annotated, Any, Literal
 
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field
 
-from paddle_dialog.config.explain import help_of
 from paddle_dialog.data.records import Record
 from paddle_dialog.decoding.search import SearchOptions
 from paddle_dialog.errors import UserError
@@ -18,12 +18,15 @@ from paddle_dialog.serving.config import LimitsConfig
 from paddle_dialog.serving.endpoint import (
     ANSWERED,
     LANGUAGE,
+    Attention,
+    Candidate,
     Count,
     Endpoint,
     Job,
     NoResult,
     RequestModel,
     bounded,
+    changed,
 )
 from paddle_dialog.tasks.empathetic.config import EmpatheticDecodingConfig
 from paddle_dialog.tasks.empathetic.data.dialogue import HAS_TEXT, check_alternation, clean_turn
@@ -37,15 +40,11 @@ from paddle_dialog.text.vocabulary import Vocabulary
 EXAMPLE = "I lost my dog yesterday."
 STEPS = 30  # tokens of a reply, as a rule
 REMEMBERED = 10_000  # cached words or turns; more would fill the memory and slow down new words
-ALL_BANNED = "every reply that was found has a word that this server does not write; say it differently"
 _AS_MANY: list[Any] = [  # greedy search gives one reply
     {"properties": {"n_best": {"maximum": 1}}},
     {"properties": {"decoding": {"properties": {"strategy": {"enum": ["beam", "sample", None]}}}}},
 ]
-
-
-def _decoding(name: str, ge: float | None = None, gt: float | None = None, le: float | None = None) -> Any:
-    return Field(None, description=help_of(EmpatheticDecodingConfig, name), ge=ge, gt=gt, le=le)
+_decoding = partial(changed, EmpatheticDecodingConfig)
 
 
 class ReplyDecoding(RequestModel):
@@ -84,23 +83,13 @@ class ReplyRequest(RequestModel):
     attention: bool = Field(False, description="Whether to return what the best reply attended to.")
 
 
-class ReplyCandidate(BaseModel):
+class ReplyCandidate(Candidate):
     """One reply."""
 
-    text: str
-    score: float = Field(description="Log-probability per token, the end included.")
     origin: Literal["written", "reflected", "model", "care"] = Field(
         description="Who wrote it: the model that answers; this project beforehand (written); or the speaker, whose "
         "words the reply says back (reflected). care is a fixed sentence to somebody in danger."
     )
-
-
-class ReplyAttention(BaseModel):
-    """What each word of the best reply attended to."""
-
-    source: list[str] = Field(description="Tokens of the context as the model read them.")
-    target: list[str] = Field(description="Tokens of the reply, the end last.")
-    weights: list[list[float]] = Field(description="For each target token a weight for each source token.")
 
 
 class ReplyAnswer(BaseModel):
@@ -126,23 +115,7 @@ class ReplyAnswer(BaseModel):
         None, description="A sentence for a speaker whose language the model does not read."
     )
     language: LanguageName | None = ANSWERED
-    attention: ReplyAttention | None = Field(None, description="Only where it was asked for.")
-
-
-class ReplyItem(NamedTuple):
-    """A checked request."""
-
-    context: list[str]
-    emotion: str | None
-    attention: bool
-
-
-class ReplySettings(NamedTuple):
-    """What the requests of one batch share."""
-
-    n_best: int
-    seed: int
-    decoding: EmpatheticDecodingConfig
+    attention: Attention | None = Field(None, description="Only where it was asked for.")
 
 
 class ReplyEndpoint(Endpoint[ReplyRequest]):
@@ -193,21 +166,25 @@ class ReplyEndpoint(Endpoint[ReplyRequest]):
         if request.emotion is not None:
             known = self.predictor.emotions
             emotion = known[emotion_id(request.emotion, known)]
-        settings = self._settings(request)
-        rows = max(settings.decoding.beam_size, request.n_best)
-        return Job(ReplyItem(turns, emotion, request.attention), settings, cost=rows * STEPS)
+        config = self.predictor.config
+        changes = {} if request.decoding is None else request.decoding.model_dump(exclude_none=True)
+        seed = changes.pop("seed", config.seed)
+        decoding = dataclasses.replace(config.decoding, **changes)
+        SearchOptions.of(decoding, request.n_best, seed, [])  # checks the values
+        cost = max(decoding.beam_size, request.n_best) * STEPS
+        return Job((turns, emotion, request.attention), (request.n_best, seed, decoding), cost)
 
-    def answer(self, items: Sequence[ReplyItem], settings: ReplySettings) -> list[Record | NoResult]:
-        predictor = self.predictor
+    def answer(
+        self,
+        items: Sequence[tuple[list[str], str | None, bool]],
+        settings: tuple[int, int, EmpatheticDecodingConfig],
+    ) -> list[Record | NoResult]:
+        predictor, (n_best, seed, decoding) = self.predictor, settings
+        contexts, emotions = [turns for turns, *_ in items], [emotion for _, emotion, _ in items]
         found = predictor.answer(
-            [item.context for item in items],
-            settings.n_best,
-            [item.emotion for item in items],
-            settings.decoding,
-            settings.seed,
-            lambda text: not self.words.finds(text),
+            contexts, n_best, emotions, decoding, seed, lambda text: not self.words.finds(text)
         )
-        answers = [self._record(item, answer) for item, answer in zip(items, found, strict=True)]
+        answers = [self._record(*item, answer) for item, answer in zip(items, found, strict=True)]
         encoder, turns = predictor.encoder, predictor.language.tokens_of
         if max(len(encoder.words()), turns.cache_info().currsize) > REMEMBERED:
             encoder.forget()
@@ -215,24 +192,29 @@ class ReplyEndpoint(Endpoint[ReplyRequest]):
             forget_chunks()
         return answers
 
-    def _settings(self, request: ReplyRequest) -> ReplySettings:
-        """Merge the settings of request and server."""
-        config = self.predictor.config
-        changes = {} if request.decoding is None else request.decoding.model_dump(exclude_none=True)
-        seed = changes.pop("seed", config.seed)
-        decoding = dataclasses.replace(config.decoding, **changes)
-        SearchOptions.of(decoding, request.n_best, seed, [])  # checks the values
-        return ReplySettings(request.n_best, seed, decoding)
-
-    def _record(self, item: ReplyItem, answer: Answer) -> Record | NoResult:
-        if answer.care:
-            return answer.as_dict()
+    def _record(
+        self, turns: list[str], emotion: str | None, attention: bool, answer: Answer
+    ) -> Record | NoResult:
         if not answer.predictions:
-            return NoResult(ALL_BANNED, "banned_written")
+            return self.all_banned("reply that was found", "say it differently")
         record = answer.as_dict()
-        if item.attention:
-            record["attention"] = _attention(self.predictor, item, answer.predictions[0].tokens)
+        if attention and not answer.care:
+            record["attention"] = self._attention(turns, emotion, answer.predictions[0].tokens)
         return record
+
+    def _attention(self, turns: list[str], emotion: str | None, tokens: Sequence[str]) -> Record:
+        """Return attention [T, S] of a reply's words, the end included, over the context."""
+        encoder = self.predictor.encoder
+        (context,) = self.predictor.read([turns], [emotion])
+        source, extended = context.packed
+        target = encoder.target(encoder.numbers(tokens), extended)  # [T - 1]
+        weights = self.predictor.attention_weights(source, np.append(Vocabulary.bos_id, target))  # [T, S]
+        words = encoder.words()
+        return {
+            "source": ["<cls>", *(words[number] for number in encoder.context(context.turns).words)],
+            "target": [*tokens, "<eos>"],
+            "weights": [[round(float(weight), 4) for weight in row] for row in weights],
+        }
 
 
 def _checked(turn: str, number: int, longest: int) -> str:
@@ -243,18 +225,3 @@ def _checked(turn: str, number: int, longest: int) -> str:
         return clean_turn(turn, f"turn {number} of the context")
     except ValueError as error:
         raise UserError(f"{error}; give what is said, e.g. {EXAMPLE}") from error
-
-
-def _attention(predictor: EmpatheticPredictor, item: ReplyItem, tokens: Sequence[str]) -> Record:
-    """Return attention [T, S] of a reply's words, the end included, over the context."""
-    encoder = predictor.encoder
-    (context,) = predictor.read([item.context], [item.emotion])
-    source, extended = context.packed
-    target = encoder.target(encoder.numbers(tokens), extended)  # [T - 1]
-    weights = predictor.attention_weights(source, np.append(Vocabulary.bos_id, target))  # [T, S]
-    words = encoder.words()
-    return {
-        "source": ["<cls>", *(words[number] for number in encoder.context(context.turns).words)],
-        "target": [*tokens, "<eos>"],
-        "weights": [[round(float(weight), 4) for weight in row] for row in weights],
-    }

@@ -4,20 +4,28 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
 from paddle_dialog.data.records import Record
 from paddle_dialog.errors import UserError
-from paddle_dialog.serving.endpoint import Count, Endpoint, Job, NoResult, OptionalText, RequestModel, Text
+from paddle_dialog.serving.endpoint import (
+    Candidate,
+    Count,
+    Endpoint,
+    Job,
+    NoResult,
+    OptionalText,
+    RequestModel,
+    Text,
+)
 from paddle_dialog.tasks.poem.config import InputKind, VerseConfig
-from paddle_dialog.tasks.poem.forms import FormChoice, FormName
+from paddle_dialog.tasks.poem.forms import FormChoice, FormReport
 from paddle_dialog.tasks.poem.prediction import PoemPredictor, Prompt
 from paddle_dialog.text.characters import HANZI
 
 STEPS = 1500  # 24 draws of some sixty characters
-ALL_BANNED = "every poem that was written has a word that this server does not write; ask for another"
 _BEGUN: list[Any] = [  # an acrostic has characters
     {"properties": {"texts_are": {"enum": ["begin", "title", None]}}},
     {"required": ["text"], "properties": {"text": {"pattern": HANZI}}},
@@ -37,21 +45,10 @@ class PoemRequest(RequestModel):
     seed: int | None = Field(None, ge=0, lt=2**32, description="Of the draws; another one gives other poems.")
 
 
-class FormKept(BaseModel):
-    """What a poem keeps of a form."""
-
-    name: FormName
-    lengths: bool
-    tones: bool = Field(description="Its characters can be read in a pattern of tones (平仄, 粘对).")
-    rhyme: bool = Field(description="Its even lines end in one rhyme, on different characters.")
-
-
-class Poem(BaseModel):
+class Poem(Candidate):
     """One poem."""
 
-    text: str
-    score: float = Field(description="Log-probability per character, the end included.")
-    form: FormKept | None = Field(description="Null where it has no form.")
+    form: FormReport | None = Field(description="Null where it has no form.")
     relaxed: list[str] | None = Field(None, description="Rules it could not be held to; absent if none.")
 
 
@@ -60,24 +57,10 @@ class PoemAnswer(BaseModel):
 
     begin: str = Field(description="The text as it was sent.")
     written_to: str | None = Field(
-        None, description="Of a title with a word of today: the title it was read as, null if verse has none."
+        None,
+        description="Of a title with a word of today: the title it was read as. Null if the model knows no verse of it.",
     )
     predictions: list[Poem]
-
-
-class PoemItem(NamedTuple):
-    """A checked request: the text as it was sent, and what it asks for."""
-
-    text: str
-    prompt: Prompt
-
-
-class PoemSettings(NamedTuple):
-    """What the requests of one batch share."""
-
-    n_best: int
-    verse: VerseConfig
-    seed: int | None
 
 
 class PoemEndpoint(Endpoint[PoemRequest]):
@@ -101,17 +84,17 @@ class PoemEndpoint(Endpoint[PoemRequest]):
 
     def prepare(self, request: PoemRequest) -> Job:
         verse = self.predictor.verse(request.form, request.texts_are, request.title)
-        item = PoemItem(request.text, self.predictor.check(request.text, verse))
-        settings = PoemSettings(request.n_best, verse, request.seed)
-        return Job(item, settings, cost=STEPS)
+        item = request.text, self.predictor.check(request.text, verse)
+        return Job(item, (request.n_best, verse, request.seed), cost=STEPS)
 
-    def answer(self, items: Sequence[PoemItem], settings: PoemSettings) -> list[Record | NoResult]:
-        found = self.predictor.write([item.prompt for item in items], *settings)
+    def answer(
+        self, items: Sequence[tuple[str, Prompt]], settings: tuple[int, VerseConfig, int | None]
+    ) -> list[Record | NoResult]:
+        n_best, verse, seed = settings
+        found = self.predictor.written([prompt for _, prompt in items], n_best, verse, seed)
         answers: list[Record | NoResult] = []
-        for item, poems in zip(items, found, strict=True):
+        for (text, _), (poems, gain) in zip(items, found, strict=True):
             kept = [poem.as_dict() for poem in self.without_banned(poems)]
-            record = {"begin": item.text, **self.predictor.written_to(item.text, settings.verse)}
-            answers.append(
-                {**record, "predictions": kept} if kept else NoResult(ALL_BANNED, "banned_written")
-            )
+            record = {"begin": text, **self.predictor.written_to(text, verse, gain), "predictions": kept}
+            answers.append(record if kept else self.all_banned("poem that was written", "ask for another"))
         return answers

@@ -185,16 +185,10 @@ class PoemPredictor(GenerationPredictor):
         place = place_acrostic if verse.input == "acrostic" else place_beginning
         return Prompt(form, title, given=place(form, text))
 
-    def write(
-        self, prompts: Sequence[Prompt], wanted: int, verse: VerseConfig, seed: int | None = None
-    ) -> list[list[PoemPrediction]]:
-        """Do what `predict` does for texts that `check` has read; `wanted` are the candidates of each."""
-        return [each.poems for each in self.written(prompts, wanted, verse, seed)]
-
     def written(
         self, prompts: Sequence[Prompt], wanted: int, verse: VerseConfig, seed: int | None = None
     ) -> list[Written]:
-        """Do what `write` does, and measure what the titles gave."""
+        """Write `wanted` poems for each text that `check` has read, and measure what its title gave."""
         seed = self.config.seed if seed is None else seed
         drawn = DRAWN if self.config.decoding.strategy == "sample" else wanted
         if wanted > drawn:

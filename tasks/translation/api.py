@@ -4,16 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Literal, NamedTuple
+from typing import Literal
 
 from pydantic import BaseModel, Field
 
 from paddle_dialog.data.records import Record
-from paddle_dialog.serving.endpoint import NOT_BLANK, Count, Endpoint, Job, NoResult, RequestModel, Text
-from paddle_dialog.tasks.translation.prediction import TranslationPredictor
+from paddle_dialog.serving.endpoint import (
+    NOT_BLANK,
+    Attention,
+    Candidate,
+    Count,
+    Endpoint,
+    Job,
+    NoResult,
+    RequestModel,
+    Text,
+)
+from paddle_dialog.tasks.translation.prediction import TranslationPrediction, TranslationPredictor
 
 EXAMPLE = "学而时习之，不亦说乎？"
-ALL_BANNED = "every translation that was found has a word that this server does not write; change the text"
 
 
 class TranslationRequest(RequestModel):
@@ -26,37 +35,15 @@ class TranslationRequest(RequestModel):
     attention: bool = Field(False, description="Also tell where the model looked, for the best translation.")
 
 
-class TranslationCandidate(BaseModel):
-    """One translation."""
-
-    text: str
-    score: float = Field(description="Log-probability per token, the ends of sentences included.")
-
-
-class TranslationAttention(BaseModel):
-    """Where the model looked."""
-
-    source: list[str]
-    target: list[str]
-    weights: list[list[float]] = Field(description="For each target token, over the source tokens.")
-
-
 class TranslationAnswer(BaseModel):
     """Translations."""
 
     source: str
-    predictions: list[TranslationCandidate]
+    predictions: list[Candidate]
     unsure: Literal["modern", "repeats"] | None = Field(
         None, description="Why it is not to be trusted; absent where nothing says so."
     )
-    attention: TranslationAttention | None = Field(None, description="Only where it was asked for.")
-
-
-class TranslationItem(NamedTuple):
-    """A checked request."""
-
-    source: str
-    attention: bool
+    attention: Attention | None = Field(None, description="Only where it was asked for.")
 
 
 class TranslationEndpoint(Endpoint[TranslationRequest]):
@@ -77,24 +64,20 @@ class TranslationEndpoint(Endpoint[TranslationRequest]):
     def prepare(self, request: TranslationRequest) -> Job:
         self.predictor.sentences(request.source)
         rows = max(self.predictor.config.decoding.beam_size, request.n_best)
-        item = TranslationItem(request.source, request.attention)
-        return Job(item, request.n_best, cost=2 * len(request.source) * rows)
+        return Job((request.source, request.attention), request.n_best, cost=2 * len(request.source) * rows)
 
-    def answer(self, items: Sequence[TranslationItem], settings: int) -> list[Record | NoResult]:
-        found = self.predictor.predict([item.source for item in items], settings)
-        answers: list[Record | NoResult] = []
-        for item, candidates in zip(items, found, strict=True):
-            kept = self.without_banned(candidates)
-            if not kept:
-                answers.append(NoResult(ALL_BANNED, "banned_written"))
-                continue
-            record = self.predictor.record(item.source, kept)
-            if item.attention:
-                source, target, weights = self.predictor.text_attention(item.source, kept[0])
-                record["attention"] = {
-                    "source": source,
-                    "target": target,
-                    "weights": weights.round(4).tolist(),
-                }
-            answers.append(record)
-        return answers
+    def answer(self, items: Sequence[tuple[str, bool]], settings: int) -> list[Record | NoResult]:
+        found = self.predictor.predict([source for source, _ in items], settings)
+        return [self._record(*item, candidates) for item, candidates in zip(items, found, strict=True)]
+
+    def _record(
+        self, text: str, attention: bool, candidates: Sequence[TranslationPrediction]
+    ) -> Record | NoResult:
+        kept = self.without_banned(candidates)
+        if not kept:
+            return self.all_banned("translation that was found", "change the text")
+        record = self.predictor.record(text, kept)
+        if attention:
+            source, target, weights = self.predictor.text_attention(text, kept[0])
+            record["attention"] = {"source": source, "target": target, "weights": weights.round(4).tolist()}
+        return record
