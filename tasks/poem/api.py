@@ -58,7 +58,7 @@ class PoemAnswer(BaseModel):
     begin: str = Field(description="The text as it was sent.")
     written_to: str | None = Field(
         None,
-        description="Of a title with a word of today: the title it was read as. Null if the model knows no verse of it.",
+        description="Of a title of today: the title it was read as; null if the model knows no verse of it.",
     )
     predictions: list[Poem]
 

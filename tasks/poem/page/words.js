@@ -40,5 +40,5 @@ export const word = vocabulary({
   refused_verse_not_chinese: ["“{text}”里没有汉字，请写中文。", "{text} has no Chinese character; write Chinese."],
   refused_acrostic_lines: ["藏头的字要一到八个汉字。", "An acrostic needs 1 to 8 Chinese characters, one a line."],
   writtenTo: ["按“{title}”来写", "written to the title {title}"],
-  unknownTitle: ["古诗里没有这样的事物，未必切题", "classical verse has no such thing"],
+  unknownTitle: ["模型没读过这样的诗，未必切题", "the model knows no verse of this"],
 });
