@@ -17,8 +17,8 @@ rounds: 3
 answers:
   plain: {{config: {recipe}, override: [decoding.beam_size=1], texts: [春红, 天山春]}}
   five candidates:
-    {{config: {recipe}, n_best: 5, texts: [春红, 天山春], beside: plain, {five}}}
-  reply: {{config: {reply}, texts: [I lost it.], beside: plain, limit: 1000}}
+    {{config: {recipe}, n_best: 5, texts: [春红, 天山春], baseline: plain, {five}}}
+  reply: {{config: {reply}, texts: [I lost it.], baseline: plain, limit: 1000}}
 """,
         "utf-8",
     )

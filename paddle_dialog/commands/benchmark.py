@@ -37,7 +37,7 @@ class AnswerKind:
     texts: list[str] = setting(dataclasses.MISSING, "what is answered in turns")  # noqa: RUF009
     override: list[str] = field(default_factory=list)
     n_best: int | None = setting(None, "candidates for each text", minimum=1)
-    beside: str | None = setting(None, "the kind whose time is the unit of the limit")
+    baseline: str | None = setting(None, "the kind whose time this one's is divided by")
     limit: float = setting(1.0, "greatest ratio of the two times", above=0.0)
 
 
@@ -52,8 +52,8 @@ class BudgetConfig:
         for name, kind in self.answers.items():
             if not kind.texts:
                 yield f"answers.{name}.texts", "is empty; name what is answered"
-            if kind.beside is not None and kind.beside not in self.answers:
-                yield f"answers.{name}.beside", f"'{kind.beside}' is none of {', '.join(self.answers)}"
+            if kind.baseline is not None and kind.baseline not in self.answers:
+                yield f"answers.{name}.baseline", f"'{kind.baseline}' is none of {', '.join(self.answers)}"
 
 
 def main(arguments: argparse.Namespace) -> int | None:
@@ -62,8 +62,8 @@ def main(arguments: argparse.Namespace) -> int | None:
         return show_budget(arguments)
     if arguments.config is None and arguments.weights is None:
         raise UserError("no recipe: name one with -c, or take --budget")
-    recipe, model = load_model(arguments)
-    source = arguments.data or recipe.data.dev
+    config, model = load_model(arguments)
+    source = arguments.data or config.data.dev
     if source is None:
         raise UserError("no data: name a file with --data, or set data.dev in the config")
     texts = model.task.example_inputs(model.config, source, INPUTS)
@@ -103,8 +103,8 @@ def show_budget(arguments: argparse.Namespace) -> int | None:
     exceeded = False
     for name, kind in budget.answers.items():
         line = f"{median(times[name]):8.1f} ms"
-        if kind.beside is not None:
-            ratio = median(a / b for a, b in zip(times[name], times[kind.beside], strict=True))
+        if kind.baseline is not None:
+            ratio = median(a / b for a, b in zip(times[name], times[kind.baseline], strict=True))
             line += f"{ratio:8.2f} of {kind.limit:g}{'  EXCEEDED' if ratio > kind.limit else ''}"
             exceeded = exceeded or ratio > kind.limit
         print(f"{line}  {name}")

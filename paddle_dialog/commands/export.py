@@ -19,9 +19,10 @@ def main(arguments: argparse.Namespace) -> None:
     from paddle_dialog.recipes import find_model
 
     if arguments.merge is not None:
-        if arguments.about or arguments.data or arguments.metrics or arguments.eight_bits:
+        of_bundles = (arguments.about, arguments.data, arguments.metrics)
+        if any(of_bundles) or arguments.eight_bits or arguments.overwrite:
             raise UserError(
-                "--merge: writes no bundle; leave --about, --data, --metrics and --eight-bits out"
+                "--merge: writes no bundle; leave --about, --data, --metrics, --eight-bits and --overwrite out"
             )
         with notes_on_stderr():
             size = export_merged(find_model(arguments.weights), Path(arguments.output), arguments.merge)
