@@ -244,7 +244,7 @@ def _remove(folder: Path) -> None:
     marker = folder / UNFINISHED
     if not folder.is_symlink():
         if _is_whole(folder):
-            (folder / MANIFEST).rename(marker)  # from here on it is no bundle
+            (folder / MANIFEST).rename(marker)  # from here on it is not a bundle
         try:
             names = dict(parse_json(marker.read_text(encoding="utf-8"))["sha256"])
         except (OSError, ValueError, KeyError, TypeError):  # killed while the marker was written, or not ours

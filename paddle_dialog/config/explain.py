@@ -29,7 +29,7 @@ class Key:
 
 @dataclass(frozen=True)
 class Section:
-    """The keys of one dataclass that are no sections themselves."""
+    """The keys of one dataclass, without those of its sections."""
 
     name: str  # with the sections around it, e.g. `decoding.rerank`; empty at the top level
     tag: str  # the `name` that chooses this dataclass for the section, or ""

@@ -15,7 +15,7 @@ def quantize(weights: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
 
     Returns:
         For a matrix [R, C] int8 [R, C] and, under its name and `.scale`, float32 [R, 1]; matrices of one column and
-        all that are no matrices as they are.
+        all that are not matrices as they are.
     """
     tensors: dict[str, np.ndarray] = {}
     for name, values in weights.items():

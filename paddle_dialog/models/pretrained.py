@@ -31,7 +31,7 @@ from paddle_dialog.models.pretrained_base import (
 from paddle_dialog.text.vocabulary import Vocabulary
 
 BEGIN = "："  # the end of every prompt, after which the target is written
-_NEVER = -1e9  # the logit of what is no text
+_NEVER = -1e9  # the logit of what is not text
 
 Prompt = Callable[[Sequence[str]], Sequence[str]]
 

@@ -27,7 +27,7 @@ def tones(char: str) -> frozenset[Tone]:
     """Return the tone classes of all readings of a character.
 
     Returns:
-        Both classes if the readings differ, none if the character is no hanzi or its readings are not known.
+        Both classes if the readings differ, none if the character is not a hanzi or its readings are not known.
     """
     return _table().get(char, _UNKNOWN)
 

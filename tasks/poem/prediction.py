@@ -371,7 +371,7 @@ class PoemPredictor(GenerationPredictor):
 
     @property
     def _never_written(self) -> list[int]:
-        """What is no character of a text."""
+        """The tokens that are not characters of a text."""
         marks = [token for token in FORM_TOKENS.values() if token in self.vocabulary]
         marks += [NEWLINE] if self.knows_forms else []
         return [Vocabulary.pad_id, Vocabulary.unk_id, Vocabulary.bos_id, *self.vocabulary.encode(marks)]
