@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
+import math
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -194,3 +196,20 @@ def test_a_dataset_gets_the_epoch_and_each_batch_has_its_units() -> None:
     loader = batches(1, accumulate=4)
     assert [[units for _, units in step] for step in loader.steps(0, 0)] == [[1, 2, 3, 4], [5, 6]]
     assert loader.units == 21
+
+
+def test_counters_come_back_and_others_are_refused() -> None:
+    counters = Progress(
+        step=3, best_step=3, best_figure=-1.5, curve=[(3, -1.5)]
+    )  # an objective may be negative
+    stored = dataclasses.asdict(counters)
+    assert Progress.from_dict(stored) == counters
+    for wrong in (
+        {"step": -1},
+        {"step": "3"},
+        {"best_figure": math.nan},
+        {"seconds": math.inf},
+        {"curve": None},
+    ):
+        with pytest.raises((ValueError, TypeError)):
+            Progress.from_dict({**stored, **wrong})

@@ -80,7 +80,8 @@ class Progress:
             kinds = (int, float) if isinstance(default, float) or default is None else type(default)
             if not isinstance(value, kinds) and not (value is default is None):
                 raise TypeError(f"{each.name} is {value!r:.40}")
-            if isinstance(value, int | float) and not 0 <= value < 2**53:  # NaN is not, either
+            is_wrong_count = isinstance(value, int) and not 0 <= value < 2**53
+            if is_wrong_count or (isinstance(value, float) and not math.isfinite(value)):
                 raise ValueError(f"{each.name} is {value!r:.40}")
         curve = [(int(step), float(figure)) for step, figure in values["curve"]]
         return cls(**{**values, "curve": curve})
