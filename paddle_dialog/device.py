@@ -89,12 +89,6 @@ def fast_path(vendor: str, flags: set[str]) -> str | None:
     return AVX512 if flags >= AVX512_FLAGS else AVX2
 
 
-def has_avx512() -> bool:
-    """Return whether the processor has AVX-512, True where it is unknown."""
-    flags = _vendor_and_flags()[1]
-    return not flags or flags >= AVX512_FLAGS
-
-
 def _vendor_and_flags() -> tuple[str, set[str]]:
     """Return what Linux reports about the first processor; nothing where it cannot be read."""
     try:

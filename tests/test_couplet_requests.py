@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from paddle_dialog.bundle.trained import TrainedModel
 from paddle_dialog.config.models import LstmAttentionConfig
-from paddle_dialog.decoding.scoring import text_log_probs
+from paddle_dialog.decoding.search import text_log_probs
 from paddle_dialog.errors import UserError
 from paddle_dialog.models.seq2seq import Seq2Seq
 from paddle_dialog.tasks.couplet.config import CoupletConfig

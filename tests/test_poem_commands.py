@@ -12,7 +12,7 @@ from serving_toys import loader, post, served
 
 import paddle_dialog
 from paddle_dialog.decoding.paddle_steps import PrefixModel
-from paddle_dialog.decoding.scoring import text_log_probs
+from paddle_dialog.decoding.search import text_log_probs
 from paddle_dialog.errors import UserError
 from paddle_dialog.serving.config import LimitsConfig
 from paddle_dialog.serving.endpoint import WordFilter

@@ -1,6 +1,7 @@
 """The recurrent layers: scores against their formulas, and dropout; `test_network_steps.py` has the rest in NumPy."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any, Literal
 
 import numpy as np
@@ -8,9 +9,11 @@ import paddle
 import pytest
 from paddle import Tensor
 
+from paddle_dialog.config.models import LstmAttentionConfig
 from paddle_dialog.layers.recurrent import AttentionCell, RecurrentEncoder, Score
 
 BATCH, SOURCE, WIDTH = 3, 5, 6
+CONFIG = LstmAttentionConfig(embedding_size=WIDTH, hidden_size=WIDTH, dropout=0.5)
 
 
 def vectors(*shape: int, seed: int) -> Tensor:
@@ -44,13 +47,13 @@ def test_scores_equal_the_formulas(score: Literal["additive", "dot", "scaled_dot
 
 @pytest.mark.parametrize(("layers", "drops"), [(1, False), (2, True)])
 def test_encoder_drops_between_layers_only(layers: int, drops: bool) -> None:
-    encoder = RecurrentEncoder(WIDTH, WIDTH, layers, dropout=0.5)
+    encoder = RecurrentEncoder(replace(CONFIG, num_layers=layers))
     inputs = vectors(BATCH, SOURCE, WIDTH, seed=5), paddle.to_tensor([5, 2, 3])
     assert differs(lambda: encoder(*inputs)) is drops
 
 
 def test_dropout_acts_on_cells_in_training_only() -> None:
-    cell = AttentionCell(WIDTH, WIDTH, WIDTH, 2, dropout=0.5)
+    cell = AttentionCell(CONFIG)
     memory = cell.prepare_memory(vectors(BATCH, SOURCE, WIDTH, seed=80), paddle.ones([BATCH, SOURCE], "bool"))
     states = [(vectors(BATCH, WIDTH, seed=n), vectors(BATCH, WIDTH, seed=n + 9)) for n in range(2)]
     inputs = vectors(BATCH, WIDTH, seed=81), cell.initial_states(states), memory

@@ -76,6 +76,11 @@ class LstmAttentionConfig(NetworkConfig):
         return self.hidden_size
 
     @property
+    def encoder_size(self) -> int:
+        """Width of the encoder's outputs."""
+        return self.hidden_size * (2 if self.bidirectional else 1)
+
+    @property
     def state_parts(self) -> int:
         """States of a layer: hidden and cell of an LSTM, hidden of a GRU."""
         return 2 if self.cell == "lstm" else 1

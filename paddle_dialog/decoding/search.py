@@ -1,4 +1,4 @@
-"""The search for texts: greedy, beam and sampling, over all inputs of a batch at once."""
+"""The search for texts: greedy, beam and sampling, over all inputs of a batch at once; and scores of given texts."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 
 from paddle_dialog.config.schema import DecodingConfig
-from paddle_dialog.decoding.interface import Hypothesis, StepModel
-from paddle_dialog.decoding.processors import LogitsProcessor, Prefixes, allow_only
+from paddle_dialog.decoding.interface import Hypothesis, StepModel, TextReader
+from paddle_dialog.decoding.processors import ForcedPrefix, LogitsProcessor, Prefixes, allow_only
 from paddle_dialog.decoding.sampling import draw_tokens, uniform_numbers
 from paddle_dialog.decoding.scores import ScoreTable, best_candidates, capped, group_starts
 from paddle_dialog.errors import UserError
@@ -170,6 +170,38 @@ def decode(
 def _joined(first: list[Hypothesis], more: list[Hypothesis]) -> list[Hypothesis]:
     known = {tuple(hypothesis.tokens) for hypothesis in first}
     return [*first, *(hypothesis for hypothesis in more if tuple(hypothesis.tokens) not in known)]
+
+
+def text_log_probs(
+    model: StepModel,
+    source: np.ndarray,
+    lengths: np.ndarray,
+    texts: Sequence[Sequence[int]],
+    inputs: Sequence[int] | None = None,
+    state: Any = None,
+) -> np.ndarray:
+    """Return the teacher-forced log-probability of each text, its end token included.
+
+    Args:
+        model: implements `StepModel`; one that offers `TextReader` too reads each text whole.
+        source: ids, [B, S] int64, or [B, S, k] where a model reads k numbers at each position.
+        lengths: [B] int64.
+        texts: M texts, ids without start and end token.
+        inputs: the row of the source that each text belongs to; by default there is one text for each row.
+        state: what `model.encode` returns for these inputs, where they are read already.
+
+    Returns:
+        log p(text, end | input), float64 [M].
+    """
+    rows = np.arange(len(texts)) if inputs is None else np.asarray(inputs, dtype=np.int64)  # [M]
+    if isinstance(model, TextReader):
+        return model.state_log_probs(model.text_states(source, lengths, texts, rows), texts)
+    if state is None:
+        state = model.encode(source, lengths)
+    forced = ForcedPrefix([[*text, Vocabulary.eos_id] for text in texts])
+    options = SearchOptions("greedy", max_length=[len(text) for text in texts], processors=[forced])
+    found = decode(model, source[rows], lengths[rows], options, model.reorder(state, rows))
+    return np.array([text.log_prob for (text,) in found])
 
 
 def search_relaxed(

@@ -12,11 +12,11 @@ import paddle
 import paddle.nn.functional as F
 from paddle import Tensor, nn
 
+from paddle_dialog.config.models import LstmAttentionConfig
 from paddle_dialog.layers.masks import additive_mask
 from paddle_dialog.layers.operators import Dropout
 
 ScoreName = Literal["additive", "dot", "scaled_dot", "bilinear"]
-CellName = Literal["lstm", "gru"]
 LayerStates = list[
     tuple[Tensor, ...]
 ]  # of each layer hidden and cell state, of a GRU the hidden one; [B, H] each
@@ -25,34 +25,23 @@ LayerStates = list[
 class RecurrentEncoder(nn.Layer):
     """Layers of an LSTM (Hochreiter & Schmidhuber 1997) or a GRU (Cho et al. 2014) over a padded batch.
 
+    In both directions it reads the source from both ends and concatenates (Schuster & Paliwal 1997). Dropout acts
+    between layers; a single layer has none.
+
     Args:
-        input_size: width E of the embedded source.
-        hidden_size: width H of each direction.
-        num_layers: stacked layers L.
-        bidirectional: read the source from both ends and concatenate (Schuster & Paliwal 1997).
-        dropout: rate between layers; a single layer has none.
-        cell: `lstm` or `gru`.
+        config: sizes E (embedding), H (hidden) and L (layers).
     """
 
-    def __init__(
-        self,
-        input_size: int,
-        hidden_size: int,
-        num_layers: int,
-        bidirectional: bool = False,
-        dropout: float = 0.0,
-        cell: CellName = "lstm",
-    ) -> None:
+    def __init__(self, config: LstmAttentionConfig) -> None:
         super().__init__()
-        self.num_directions = 2 if bidirectional else 1
-        self.output_size = hidden_size * self.num_directions
-        kind = nn.LSTM if cell == "lstm" else nn.GRU
+        self.num_directions = 2 if config.bidirectional else 1
+        kind = nn.LSTM if config.cell == "lstm" else nn.GRU
         self.rnn = kind(
-            input_size,
-            hidden_size,
-            num_layers=num_layers,
-            direction="bidirect" if bidirectional else "forward",
-            dropout=dropout if num_layers > 1 else 0.0,
+            config.embedding_size,
+            config.hidden_size,
+            num_layers=config.num_layers,
+            direction="bidirect" if config.bidirectional else "forward",
+            dropout=config.dropout if config.num_layers > 1 else 0.0,
         )
 
     def forward(self, inputs: Tensor, lengths: Tensor) -> tuple[Tensor, LayerStates]:
@@ -146,19 +135,18 @@ class StateBridge(nn.Layer):
     (Bahdanau et al. 2015, appendix A.2.2).
 
     Args:
-        encoder_size: width of each encoder state.
-        decoder_size: width H of each decoder state.
-        parts: states of a layer, 2 of an LSTM and 1 of a GRU.
+        config: sizes of encoder and decoder.
     """
 
-    def __init__(self, encoder_size: int, decoder_size: int, num_layers: int, parts: int = 2) -> None:
+    def __init__(self, config: LstmAttentionConfig) -> None:
         super().__init__()
-        self.identity = encoder_size == decoder_size
-        count = 0 if self.identity else parts * num_layers
-        self.projections = nn.LayerList([nn.Linear(encoder_size, decoder_size) for _ in range(count)])
+        sizes = config.encoder_size, config.hidden_size
+        self.identity = sizes[0] == sizes[1]
+        count = 0 if self.identity else config.state_parts * config.num_layers
+        self.projections = nn.LayerList([nn.Linear(*sizes) for _ in range(count)])
 
     def forward(self, states: LayerStates) -> LayerStates:
-        """Map states of width `encoder_size` [B, E] to `decoder_size` [B, H], layer by layer."""
+        """Map the encoder's states [B, directions * H] to [B, H], layer by layer."""
         if self.identity:
             return states
         projections = iter(self.projections)
@@ -181,38 +169,22 @@ class AttentionCell(nn.Layer):
     the tanh).
 
     Args:
-        input_size: width E of the embedded target.
-        hidden_size: width H of the cells and of the output.
-        memory_size: width of the encoder outputs.
-        num_layers: stacked cells L.
-        score: score function of the attention: `dot`, `scaled_dot`, `additive` or `bilinear`.
-        dropout: rate on the output of every cell.
-        input_feeding: without it the step's input is the embedding alone.
-        cell: `lstm` or `gru`.
+        config: sizes E (embedding), H (hidden) and L (layers), and the score function; without input feeding the
+            step's input is the embedding alone. Dropout acts on the output of every cell.
     """
 
-    def __init__(
-        self,
-        input_size: int,
-        hidden_size: int,
-        memory_size: int,
-        num_layers: int,
-        score: ScoreName = "dot",
-        dropout: float = 0.0,
-        input_feeding: bool = True,
-        cell: CellName = "lstm",
-    ) -> None:
+    def __init__(self, config: LstmAttentionConfig) -> None:
         super().__init__()
-        first_size = input_size + hidden_size if input_feeding else input_size
-        self.input_feeding = input_feeding
-        kind = nn.LSTMCell if cell == "lstm" else nn.GRUCell
+        hidden, self.input_feeding = config.hidden_size, config.input_feeding
+        first = config.embedding_size + (hidden if self.input_feeding else 0)
+        kind = nn.LSTMCell if config.cell == "lstm" else nn.GRUCell
         self.cells = nn.LayerList(
-            [kind(first_size if layer == 0 else hidden_size, hidden_size) for layer in range(num_layers)]
+            [kind(hidden if layer else first, hidden) for layer in range(config.num_layers)]
         )
-        self.dropout = Dropout(dropout)
-        self.memory_projection = nn.Linear(memory_size, hidden_size)
-        self.attention = Attention(score, hidden_size)
-        self.output_projection = nn.Linear(2 * hidden_size, hidden_size)
+        self.dropout = Dropout(config.dropout)
+        self.memory_projection = nn.Linear(config.encoder_size, hidden)
+        self.attention = Attention(config.score, hidden)
+        self.output_projection = nn.Linear(2 * hidden, hidden)
 
     def prepare_memory(self, encoder_outputs: Tensor, mask: Tensor) -> AttentionMemory:
         """Project the encoder outputs [B, S, M], once for all steps; `mask` is bool [B, S]."""

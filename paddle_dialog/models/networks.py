@@ -80,15 +80,8 @@ class LstmEncoder(Encoder):
 
     def __init__(self, config: LstmAttentionConfig) -> None:
         super().__init__()
-        self.stack = RecurrentEncoder(
-            config.embedding_size,
-            config.hidden_size,
-            config.num_layers,
-            config.bidirectional,
-            config.dropout,
-            config.cell,
-        )
-        self.output_size = self.stack.output_size
+        self.stack = RecurrentEncoder(config)
+        self.output_size = config.encoder_size
 
     def forward(self, embedded: Tensor, lengths: Tensor, real: Tensor) -> tuple[Tensor, Any]:
         """Encode; arguments as for `Encoder`."""
@@ -101,18 +94,8 @@ class LstmDecoder(Decoder):
 
     def __init__(self, config: LstmAttentionConfig, encoder: Encoder) -> None:
         super().__init__()
-        memory_size = encoder.output_size
-        self.bridge = StateBridge(memory_size, config.hidden_size, config.num_layers, config.state_parts)
-        self.cell = AttentionCell(
-            config.embedding_size,
-            config.hidden_size,
-            memory_size,
-            config.num_layers,
-            config.score,
-            config.dropout,
-            config.input_feeding,
-            config.cell,
-        )
+        self.bridge = StateBridge(config)
+        self.cell = AttentionCell(config)
 
     def start(self, outputs: Tensor, real: Tensor, final: Any) -> tuple[AttentionMemory, Any]:
         """Return the projected source and the cell's first states; the input feed starts at zero."""

@@ -17,7 +17,6 @@ from paddle_dialog.models.numpy_layers import (
     AttentionCache,
     NumpyDecoder,
     NumpyTransformerLayer,
-    PrefixTrie,
     causal_mask,
 )
 from paddle_dialog.models.numpy_operators import (
@@ -26,7 +25,6 @@ from paddle_dialog.models.numpy_operators import (
     Weights,
     log_probs_of_texts,
     softmax,
-    without_padding,
 )
 from paddle_dialog.text.vocabulary import Vocabulary
 
@@ -44,14 +42,24 @@ class NumpyCausalTransformer:
         ]
         self._norm = NumpyLayerNorm(weights, f"{name}.final_norm", config.width)
 
-    def read(self, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Read embedded sources [B, S, D], padded at the end: outputs [B, S, D], keys and values [B, S, 2L, D]."""
-        batch, length, width = x.shape
-        mask = causal_mask(length)
-        memory = np.empty((batch, length, 2 * len(self._layers), width), dtype=np.float32)
+    def read(self, x: np.ndarray, source: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray]:
+        """Read texts, alone or after one source.
+
+        Args:
+            x: embedded [B, T, D], padded at the end.
+            source: its keys and values [S, 2L, D], without padding.
+
+        Returns:
+            Outputs [B, T, D], and keys and values of the texts [B, T, 2L, D].
+        """
+        length, memory = x.shape[1], []
+        mask = causal_mask(length)  # [T, T]
+        if source is not None:
+            mask = np.concatenate([np.zeros((length, len(source)), np.float32), mask], axis=1)  # [T, S + T]
         for layer in self._layers:
-            x = layer.read(x, mask, memory)  # [B, S, D]
-        return self._norm(x), memory
+            x, own = layer.read(x, mask, source)  # [B, T, D], [B, T, 2, D]
+            memory.append(own)
+        return self._norm(x), np.concatenate(memory, axis=2)
 
     def step(self, x: np.ndarray, cache: AttentionCache) -> tuple[np.ndarray, AttentionCache]:
         """Decode one more position of every row, whose input is `x` [N, D].
@@ -64,22 +72,6 @@ class NumpyCausalTransformer:
             x = layer.step(x, cache)  # [N, D]
         return self._norm(x), cache
 
-    def follow(self, x: np.ndarray, tree: PrefixTrie, memory: np.ndarray) -> np.ndarray:
-        """Decode all positions of many texts after one source.
-
-        Args:
-            x: input of each node of the tree [N, D].
-            tree: of the texts.
-            memory: of the source [S, 2L, D], without padding.
-
-        Returns:
-            Outputs of the nodes [N, D].
-        """
-        mask = causal_mask(tree.paths.shape[1])
-        for layer in self._layers:
-            x = layer.follow(x, tree, memory, mask)  # [N, D]
-        return self._norm(x)
-
 
 class _CausalLayer(NumpyTransformerLayer):
     """A pre-norm layer; its keys and values are parts `part` and `part + 1` of the caches."""
@@ -88,11 +80,13 @@ class _CausalLayer(NumpyTransformerLayer):
         super().__init__(config, weights, name)
         self._part = part
 
-    def read(self, x: np.ndarray, mask: np.ndarray, memory: np.ndarray) -> np.ndarray:
-        """Map a source [B, S, D] to [B, S, D] and fill its memory; `mask` is additive [S, S]."""
-        x, fused = self._attend_to_itself(x, mask)
-        memory[:, :, self._part : self._part + 2] = fused[:, :, 1:]
-        return self._feed_forward(x)
+    def read(
+        self, x: np.ndarray, mask: np.ndarray, source: np.ndarray | None
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Map texts [B, T, D] to [B, T, D]; return their keys and values [B, T, 2, D] too, arguments as above."""
+        part = slice(self._part, self._part + 2)
+        x, own = self._attend_to_itself(x, mask, None if source is None else source[:, part])
+        return self._feed_forward(x), own
 
     def step(self, x: np.ndarray, cache: AttentionCache) -> np.ndarray:
         """Map [N, D] at the last of `cache.length` positions to [N, D], and fill the cache there."""
@@ -112,27 +106,6 @@ class _CausalLayer(NumpyTransformerLayer):
         read = self._gather(context, cache)  # [N, heads, d]
         read += np.matmul(weights[:, :, None, size:], value)[:, :, 0]
         return self._feed_forward(x + self._output(read.reshape(x.shape)))
-
-    def follow(self, x: np.ndarray, tree: PrefixTrie, memory: np.ndarray, mask: np.ndarray) -> np.ndarray:
-        """Map the nodes of a tree [N, D] to [N, D]; `mask` is additive [T, T]."""
-        paths, owners, places = tree.paths, tree.owners, tree.places
-        fused = self._query_key_value(self._self_norm(x)).reshape(len(x), 3, self._width)  # [N, 3, D]
-        query = self._scaled(fused[:, 0])  # [N, D]
-        own_query, key, value = (
-            self._split(part) for part in (query[paths], fused[:, 1][paths], fused[:, 2][paths])
-        )  # [M, heads, T, d]
-        own = np.matmul(own_query, key.swapaxes(2, 3)) + mask  # [M, heads, T, T]
-        source_key, source_value = (
-            self._split(memory[None, :, self._part + k])[0] for k in range(2)
-        )  # [heads, S, d]
-        scores = np.matmul(self._split(query[None])[0], source_key.swapaxes(1, 2))  # [heads, N, S]
-        size = scores.shape[2]
-        of_node = own[owners, :, places].swapaxes(0, 1)  # [heads, N, T]
-        weights = softmax(np.concatenate([scores, of_node], axis=2))  # [heads, N, S + T]
-        read = np.matmul(weights[:, :, :size], source_value).swapaxes(0, 1)  # [N, heads, d]
-        of_text = weights[:, :, size:].swapaxes(0, 1)[paths]  # [M, T, heads, T]
-        own = np.matmul(of_text.swapaxes(1, 2), value)  # [M, heads, T, d]
-        return self._feed_forward(x + self._output((read + own[owners, :, places]).reshape(x.shape)))
 
     def _scaled(self, query: np.ndarray) -> np.ndarray:
         return query * np.float32((self._width // self._heads) ** -0.5)
@@ -191,26 +164,25 @@ class NumpyCausalDecoder(NumpyDecoder):
         hidden, state = self._encoder.stack.step(x, state)  # [N, D]
         return hidden, self._copy(rows.scatter(hidden), keys, state.mask[:, 0]), state
 
-    def follow(self, x: np.ndarray, tree: PrefixTrie, state: AttentionCache) -> tuple[np.ndarray, np.ndarray]:
+    def read_targets(self, x: np.ndarray, state: AttentionCache) -> tuple[np.ndarray, np.ndarray]:
         """Decode all positions of many texts after one source.
 
         Args:
-            x: embedded nodes of the texts' tree [N, D].
-            tree: of the texts.
+            x: embedded texts [M, T, D], padded at the end.
             state: before the first position, of a single source.
 
         Returns:
-            Hidden [N, D] and attention over the source [N, S].
+            Hidden [M, T, D] and attention over the source [M, T, S].
         """
         keys, (size,) = state.sources
-        positions, most = self._encoder.positions, tree.paths.shape[1]
-        if size + most > len(positions):
+        positions, length = self._encoder.positions, x.shape[1]
+        if size + length > len(positions):
             raise UserError(
-                f"a reply of {most - 1} tokens cannot be scored: after this context the model has "
+                f"a reply of {length - 1} tokens cannot be scored: after this context the model has "
                 f"{len(positions) - size - 1} positions left; give a shorter one"
             )
-        hidden = self._encoder.stack.follow(x + positions[size + tree.places], tree, state.memory[0, :size])
-        return hidden, self._copy(hidden[None], keys[:, :size])[0]
+        hidden, _ = self._encoder.stack.read(x + positions[size : size + length], state.memory[0, :size])
+        return hidden, self._copy(hidden, keys[:, :size])
 
     def _copy(self, x: np.ndarray, keys: np.ndarray, mask: np.ndarray | None = None) -> np.ndarray:
         """Return the copying head's weights [B, R, S] from `x` [B, R, D]; `mask` is additive [B, 1, S]."""
@@ -230,11 +202,11 @@ class NumpyCausalLm:
 
     def __init__(self, config: CausalLmConfig, vocab_size: int, arrays: Mapping[str, np.ndarray]) -> None:
         weights, width = Weights(arrays), config.width
-        table = weights.take("embedding.table.weight", vocab_size, width)
-        self._table = without_padding(table) * np.float32(width**0.5)
+        table = "embedding.table.weight", vocab_size, width
+        self._table = weights.take_table(*table, scale=True)
         self._positions = weights.take("positions.weight", config.max_positions, width)
         self._stack = NumpyCausalTransformer(config, weights, "stack")
-        self._output = NumpyLinear(table.T, weights.take("output.bias", vocab_size))
+        self._output = NumpyLinear(weights.take(*table).T, weights.take("output.bias", vocab_size))
         weights.check_all_taken()
 
     def encode(self, source: np.ndarray, lengths: np.ndarray) -> AttentionCache:

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 
 from paddle_dialog.config.models import CausalConfig, TransformerConfig
 from paddle_dialog.models.numpy_operators import NumpyLayerNorm, NumpyLinear, Weights, padding_mask, softmax
-from paddle_dialog.text.vocabulary import Vocabulary
 
 GROWTH = 4  # positions added to a full cache
 
@@ -112,22 +110,20 @@ class AttentionCache(NamedTuple):
     """Keys and values for the decoder's layers; those of L layers are the 2L parts of one array."""
 
     rows: RowSources  # N rows of B inputs
-    memory: np.ndarray  # of the source [B, P, 2L, D], where P is S, or heads * S of a short one
+    memory: np.ndarray  # of the source [B, S, 2L, D]
     mask: np.ndarray  # additive [B, 1, 1, S]
     past: np.ndarray  # of the target so far [N, at least `length`, 2L, D]
     length: int  # positions in `past`
     sources: tuple[np.ndarray, ...] = ()  # what else a step needs of the sources, [B, …] each
 
     @classmethod
-    def of(
-        cls, memory: np.ndarray, lengths: np.ndarray, *sources: np.ndarray, size: int | None = None
-    ) -> AttentionCache:
-        """Make the cache before the first position, a row for each source of lengths [B]; `size` is S if not P."""
+    def of(cls, memory: np.ndarray, lengths: np.ndarray, *sources: np.ndarray) -> AttentionCache:
+        """Make the cache before the first position, with a row for each source of lengths [B]."""
         batch, positions, parts, width = memory.shape
         return cls(
             RowSources.of(np.arange(batch), batch),
             memory,
-            padding_mask(lengths, positions if size is None else size)[:, None, None],
+            padding_mask(lengths, positions)[:, None, None],
             np.empty((batch, GROWTH, parts, width), dtype=np.float32),
             0,
             sources,
@@ -151,44 +147,6 @@ class AttentionCache(NamedTuple):
         return moved._replace(memory=memory, mask=mask, sources=tuple(sources)), kept
 
 
-class PrefixTrie(NamedTuple):
-    """M texts, the longest of T - 1 tokens, and the N nodes of all their prefixes."""
-
-    tokens: np.ndarray  # [N] the last token of each beginning; node 0 is the begin token alone
-    places: np.ndarray  # [N] its position
-    owners: np.ndarray  # [N] a text that begins so
-    paths: np.ndarray  # [M, T] the node at each position of each text; after its last token, that again
-    following: np.ndarray  # [M, T] the token that comes next; after the last, the end token
-    sizes: np.ndarray  # [M] positions of each text, the begin token counted
-
-    @classmethod
-    def of(cls, texts: Sequence[Sequence[int]]) -> PrefixTrie:
-        """Make the tree of texts, given as ids without begin and end token."""
-        sizes = np.array([len(text) + 1 for text in texts], dtype=np.int64)  # [M]
-        shape = len(texts), int(sizes.max(initial=1))
-        paths, following = np.zeros(shape, dtype=np.int64), np.full(shape, Vocabulary.eos_id, dtype=np.int64)
-        tokens, places, owners = [Vocabulary.bos_id], [0], [0]
-        children: dict[tuple[int, int], int] = {}
-        for number, text in enumerate(texts):
-            node = 0
-            for place, token in enumerate(map(int, text), start=1):
-                known = len(tokens)
-                node = children.setdefault((node, token), known)
-                if node == known:
-                    tokens.append(token)
-                    places.append(place)
-                    owners.append(number)
-                paths[number, place] = node
-            paths[number, len(text) :] = node
-            following[number, : len(text)] = text
-        return cls(np.array(tokens), np.array(places), np.array(owners), paths, following, sizes)
-
-    def scored(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Return every predicted token, end tokens included: its text, the node before it and its id, [P] each."""
-        texts, places = np.nonzero(np.arange(self.paths.shape[1]) < self.sizes[:, None])
-        return texts, self.paths[texts, places], self.following[texts, places]
-
-
 class NumpyTransformerLayer:
     """The common parts of all layers: self-attention, feed-forward, and a norm of each.
 
@@ -210,15 +168,22 @@ class NumpyTransformerLayer:
     def _linear(self, name: str, inputs: int, outputs: int) -> NumpyLinear:
         return NumpyLinear.named(self._weights, f"{self._name}.{name}", inputs, outputs, self._bias)
 
-    def _attend_to_itself(self, x: np.ndarray, mask: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Add self-attention to whole texts [B, T, D]; return them, and queries, keys and values [B, T, 3, D].
+    def _attend_to_itself(
+        self, x: np.ndarray, mask: np.ndarray, source: np.ndarray | None = None
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Add self-attention to whole texts [B, T, D]; return them, and their keys and values [B, T, 2, D].
 
         Args:
-            mask: additive [B, 1, 1, T] or [T, T].
+            mask: additive [B, 1, 1, T] or [T, S + T].
+            source: keys and values of a text before all of them [S, 2, D].
         """
         fused = self._query_key_value(self._self_norm(x)).reshape(*x.shape[:2], 3, -1)
-        query, key, value = (fused[:, :, part] for part in range(3))  # [B, T, D] each
-        return x + self._output(attend(query, key, value, mask, self._heads)[0]), fused
+        seen = own = fused[:, :, 1:]
+        if source is not None:
+            before = np.broadcast_to(source, (len(x), *source.shape))
+            seen = np.concatenate([before, own], axis=1)  # [B, S + T, 2, D]
+        context, _ = attend(fused[:, :, 0], seen[:, :, 0], seen[:, :, 1], mask, self._heads)
+        return x + self._output(context), own
 
     def _feed_forward(self, x: np.ndarray) -> np.ndarray:
         """Add the feed-forward sublayer to `x` [..., D]."""

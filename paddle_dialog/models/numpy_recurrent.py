@@ -15,7 +15,6 @@ from paddle_dialog.models.numpy_operators import (
     padding_mask,
     require_supported,
     softmax,
-    without_padding,
 )
 
 CellState = tuple[np.ndarray, ...]  # hidden and cell state of an LSTM, hidden state of a GRU; [N, H] each
@@ -87,7 +86,7 @@ class NumpyLstmEncoder:
     def __init__(self, config: LstmAttentionConfig, weights: Weights) -> None:
         hidden = config.hidden_size
         directions = ["", "_reverse"] if config.bidirectional else [""]
-        self.output_size = hidden * len(directions)
+        self.output_size = config.encoder_size
         sizes = [config.embedding_size] + [self.output_size] * (config.num_layers - 1)
         self._layers = [
             [
@@ -154,7 +153,7 @@ class NumpyLstmDecoder(NumpyDecoder):
 
     def __init__(self, config: LstmAttentionConfig, weights: Weights, encoder: NumpyLstmEncoder) -> None:
         size, hidden, name = config.embedding_size, config.hidden_size, "decoder.cell"
-        memory_size = encoder.output_size
+        memory_size = config.encoder_size
         count = config.num_layers * config.state_parts if memory_size != hidden else 0
         self._bridge = [
             NumpyLinear.named(weights, f"decoder.bridge.projections.{number}", memory_size, hidden)
@@ -234,14 +233,14 @@ class NumpyRecurrentLm:
 
     def __init__(self, config: RecurrentLmConfig, vocab_size: int, arrays: Mapping[str, np.ndarray]) -> None:
         weights, width = Weights(arrays), config.width
-        table = weights.take("embedding.table.weight", vocab_size, width)
-        self._table = without_padding(table) * np.float32(width**0.5)
+        table = "embedding.table.weight", vocab_size, width
+        self._table = weights.take_table(*table, scale=True)
         self._cells = [
             NumpyCell(config.cell, weights, "rnn", f"_l{layer}", width, width)
             for layer in range(config.num_layers)
         ]
         self._of_input = [NumpyLinear(cell.of_input, cell.bias) for cell in self._cells]
-        self._output = NumpyLinear(table.T, weights.take("output.bias", vocab_size))
+        self._output = NumpyLinear(weights.take(*table).T, weights.take("output.bias", vocab_size))
         weights.check_all_taken()
 
     def encode(self, source: np.ndarray, lengths: np.ndarray) -> np.ndarray:

@@ -12,7 +12,6 @@ from paddle_dialog.errors import UnsupportedModelError
 from paddle_dialog.models.families import numpy_pair
 from paddle_dialog.models.numpy_layers import DecoderState
 from paddle_dialog.models.numpy_operators import (
-    POSITIONS,
     Embeddings,
     NumpyLinear,
     Weights,
@@ -25,6 +24,7 @@ LEAST = np.float32(1e-30)  # as in `layers.pointer_generator`
 FLOOR = np.float32(-1e3)
 UNKNOWN = np.float32(-1e4)
 BLOCK = 16  # rows normalised at once, so that they stay in the cache
+POSITIONS = 256  # of texts that are read at once, for the same
 
 
 class NumpySeq2Seq:
@@ -43,13 +43,13 @@ class NumpySeq2Seq:
 
     def encode(self, source: np.ndarray, lengths: np.ndarray) -> DecoderState:
         """Return the state before the first target token, for a source [B, S] of the given lengths [B]."""
-        outputs, final = self._encoder.read(self._tables.embed_source(source), lengths)  # [B, S, H]
+        outputs, final = self._encoder.read(self._tables.source[source], lengths)  # [B, S, H]
         state: DecoderState = self._decoder.prepare(outputs, final, lengths)
         return state
 
     def step(self, token: np.ndarray, state: DecoderState) -> tuple[np.ndarray, DecoderState]:
         """Return logits [N, V] after one more token [N], and the new state."""
-        hidden, _, state = self._decoder.step(self._tables.embed_target(token), state)  # [N, width]
+        hidden, _, state = self._decoder.step(self._tables.target[token], state)  # [N, width]
         return self._tables.output(hidden), state
 
     def reorder(self, state: DecoderState, index: np.ndarray) -> DecoderState:
@@ -70,12 +70,10 @@ class NumpyReadingSeq2Seq(NumpySeq2Seq):
         for together in _alike(lengths[inputs], sizes):
             rows, owners = np.unique(inputs[together], return_inverse=True)
             size = lengths[rows[0]]
-            embedded = self._tables.embed_source(source[rows, :size])
+            embedded = self._tables.source[source[rows, :size]]
             outputs, _ = self._encoder.read(embedded, lengths[rows])  # [B, S, H]
             tokens = np.array([[Vocabulary.bos_id, *texts[number]] for number in together])  # [M, T + 1]
-            hidden = self._decoder.read_targets(
-                self._tables.embed_target(tokens), outputs, owners
-            )  # [M, T + 1, D]
+            hidden = self._decoder.read_targets(self._tables.target[tokens], outputs, owners)  # [M, T + 1, D]
             for number, state in zip(together.tolist(), hidden, strict=True):
                 states[number] = state
         return states
@@ -153,18 +151,12 @@ class NumpyPointer:
         return scores
 
     def label_log_probs(
-        self,
-        hidden: np.ndarray,
-        rows: np.ndarray,
-        generated: np.ndarray,
-        weights: np.ndarray,
-        known: np.ndarray,
+        self, hidden: np.ndarray, generated: np.ndarray, weights: np.ndarray, known: np.ndarray
     ) -> np.ndarray:
         """Return log P of given tokens, as `__call__` has them among all others.
 
         Args:
-            hidden: decoder outputs [N, H].
-            rows: the output that predicts each token [P].
+            hidden: decoder outputs, each of which predicts one of the tokens [P, H].
             generated: log of the vocabulary's softmax at each token [P].
             weights: attention over all positions of the source that hold the token [P].
             known: whether the token is in the vocabulary, bool [P]; `generated` counts only there.
@@ -172,7 +164,7 @@ class NumpyPointer:
         Returns:
             float32 [P].
         """
-        generate, copy = (share[rows, 0] for share in self._log_shares(hidden))  # [P] each
+        generate, copy = (share[:, 0] for share in self._log_shares(hidden))  # [P] each
         produced = np.where(known, generate + generated, UNKNOWN)
         mixed: np.ndarray = np.logaddexp(produced, copy + np.log(np.maximum(weights, LEAST)))
         return np.maximum(mixed, FLOOR)
@@ -282,11 +274,11 @@ class NumpyPointerSeq2Seq:
 
     def _embed_source(self, source: np.ndarray) -> np.ndarray:
         """Embed sources [B, S] as [B, S, E]."""
-        return self._tables.embed_source(self._known(source))
+        return self._tables.source[self._known(source)]
 
     def _embed_target(self, tokens: np.ndarray, begin: np.ndarray | None, inputs: np.ndarray) -> np.ndarray:
         """Embed tokens [N] as [N, E], those of the source `inputs` [N] with its `begin` [B, E] as begin token."""
-        return self._replace_begin(self._tables.embed_target(self._known(tokens)), tokens, begin, inputs)
+        return self._replace_begin(self._tables.target[self._known(tokens)], tokens, begin, inputs)
 
     def _replace_begin(
         self, embedded: np.ndarray, tokens: np.ndarray, begin: np.ndarray | None, inputs: np.ndarray

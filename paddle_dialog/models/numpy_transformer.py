@@ -19,10 +19,7 @@ from paddle_dialog.models.numpy_operators import (
     Weights,
     padding_mask,
     require_supported,
-    softmax,
 )
-
-SHORT = 16  # positions of a source up to which its keys and values absorb the projections
 
 
 class NumpyEncoderLayer(NumpyTransformerLayer):
@@ -45,33 +42,9 @@ class NumpyDecoderLayer(NumpyTransformerLayer):
         self._cross_output = self._linear("cross_attention.output", width, width)
         self._cross_norm = NumpyLayerNorm(weights, f"{name}.cross_attention_norm", width)
 
-        # [heads, D, d] and [heads, d, D]
-        of_query, to_output = (
-            weights.take(f"{name}.cross_attention.{part}.weight", width, width)
-            for part in ("query", "output")
-        )
-        self._of_query = of_query.reshape(width, self._heads, -1).swapaxes(0, 1)
-        self._to_output = to_output.reshape(self._heads, -1, width)
-
-    def prepare(self, source: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return keys and values of the encoded source [B, S, D].
-
-        For a single short source the products with the projections of queries and outputs are made here, once:
-        q W kᵀ = q (k Wᵀ)ᵀ. This saves two of the six products of every step. (For a batch, one large product is
-        faster than a small one for each source.)
-
-        Returns:
-            [B, S, D] each, or [B, heads * S, D] each.
-        """
-        batch, length, width = source.shape
-        fused = self._key_value(source)  # [B, S, 2D]
-        key, value = fused[..., :width], fused[..., width:]  # [B, S, D]
-        if self._bias or self._heads == 1 or batch > 1 or length > SHORT:
-            return key, value
-        key, value = (part.reshape(batch, length, self._heads, -1).swapaxes(1, 2) for part in (key, value))
-        key = np.matmul(key, self._of_query.swapaxes(1, 2)) * np.float32(key.shape[-1] ** -0.5)
-        value = np.matmul(value, self._to_output)  # [B, heads, S, D]
-        return key.reshape(batch, -1, width), value.reshape(batch, -1, width)
+    def prepare(self, source: np.ndarray) -> np.ndarray:
+        """Return keys and values [B, S, 2, D] of the encoded source [B, S, D]."""
+        return self._key_value(source).reshape(*source.shape[:2], 2, -1)
 
     def __call__(self, x: np.ndarray, cache: AttentionCache) -> tuple[np.ndarray, np.ndarray]:
         """Map [N, D] at the last of `cache.length` positions to [N, D], and fill the cache there.
@@ -84,17 +57,10 @@ class NumpyDecoderLayer(NumpyTransformerLayer):
         cache.past[:, length - 1, part : part + 2] = fused[:, 1:]
         key, value = (cache.past[:, :length, part + k] for k in range(2))  # [N, T, D] each
         x = x + self._output(attend(fused[:, :1], key, value, None, self._heads)[0][:, 0])
-        y = self._cross_norm(x)
-        key, value = (cache.memory[:, :, part + k] for k in range(2))  # [B, P, D] each
-        if key.shape[1] > cache.mask.shape[-1]:
-            scores = np.matmul(cache.rows.scatter(y), key.swapaxes(1, 2))  # [B, R, heads * S]
-            weights = scores.reshape(*scores.shape[:2], self._heads, -1)  # [B, R, heads, S]
-            weights = softmax(np.add(weights, cache.mask, out=weights)).swapaxes(1, 2)
-            x += cache.rows.gather(np.matmul(scores, value))  # [N, D]
-        else:
-            query = cache.rows.scatter(self._query(y))  # [B, R, D]
-            context, weights = attend(query, key, value, cache.mask, self._heads)  # [B, R, D]
-            x += self._cross_output(cache.rows.gather(context))
+        query = cache.rows.scatter(self._query(self._cross_norm(x)))  # [B, R, D]
+        key, value = (cache.memory[:, :, part + k] for k in range(2))  # [B, S, D] each
+        context, weights = attend(query, key, value, cache.mask, self._heads)  # [B, R, D]
+        x += self._cross_output(cache.rows.gather(context))
         return self._feed_forward(x), weights
 
     def read_targets(
@@ -163,8 +129,8 @@ class NumpyTransformerDecoder(NumpyDecoder):
         sources = []
         if self._aligned is not None:  # added to the decoder's input position by position [B, S, D]
             sources = [self._aligned(outputs) * (np.arange(length) < lengths[:, None])[..., None]]
-        memory = np.stack([part for layer in self._layers for part in layer.prepare(outputs)], axis=2)
-        return AttentionCache.of(memory, lengths, *sources, size=length)  # memory is [B, P, 2L, D]
+        memory = np.concatenate([layer.prepare(outputs) for layer in self._layers], axis=2)
+        return AttentionCache.of(memory, lengths, *sources)  # memory is [B, S, 2L, D]
 
     def step(
         self, embedded: np.ndarray, state: AttentionCache

@@ -21,7 +21,7 @@ from paddle_dialog.data.batching import EpochBatches
 from paddle_dialog.data.records import Record, read_records
 from paddle_dialog.data.training_data import EncodedData
 from paddle_dialog.decoding.interface import StepModel
-from paddle_dialog.decoding.scoring import text_log_probs
+from paddle_dialog.decoding.search import text_log_probs
 from paddle_dialog.errors import UserError
 from paddle_dialog.tasks.couplet.couplets import Couplet
 from paddle_dialog.tasks.couplet.direction import TO_SECOND, Example, collate, compose_source, encode_sources

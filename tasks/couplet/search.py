@@ -18,8 +18,13 @@ import numpy as np
 from paddle_dialog.config.schema import MOST_ROWS
 from paddle_dialog.decoding.interface import Hypothesis, StepModel, TextReader
 from paddle_dialog.decoding.processors import NO_SPECIAL_TOKENS, LogitsProcessor, Prefixes
-from paddle_dialog.decoding.scoring import text_log_probs
-from paddle_dialog.decoding.search import SearchOptions, decode, length_divisor, search_relaxed
+from paddle_dialog.decoding.search import (
+    SearchOptions,
+    decode,
+    length_divisor,
+    search_relaxed,
+    text_log_probs,
+)
 from paddle_dialog.errors import UserError
 from paddle_dialog.tasks.couplet.config import CoupletConfig
 from paddle_dialog.tasks.couplet.direction import TO_SECOND, Direction, encode_sources, knows_marks

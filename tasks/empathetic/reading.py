@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from paddle_dialog.data.batching import pad_batch
-from paddle_dialog.decoding.scoring import text_log_probs
+from paddle_dialog.decoding.search import text_log_probs
 from paddle_dialog.tasks.empathetic.data.encoding import DialogueEncoder, Packed
 from paddle_dialog.tasks.empathetic.data.language import Language
 from paddle_dialog.tasks.empathetic.network.numpy_emo_prepend import NumpyCausalEmoPrepend

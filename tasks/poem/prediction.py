@@ -14,8 +14,7 @@ from paddle_dialog.data.batching import pad_batch
 from paddle_dialog.data.records import Record
 from paddle_dialog.decoding.interface import Hypothesis, StepModel
 from paddle_dialog.decoding.processors import ForbiddenTokens, ForcedPrefix, LogitsProcessor
-from paddle_dialog.decoding.scoring import text_log_probs
-from paddle_dialog.decoding.search import SearchOptions, decode, search_relaxed
+from paddle_dialog.decoding.search import SearchOptions, decode, search_relaxed, text_log_probs
 from paddle_dialog.errors import UserError
 from paddle_dialog.models.families import numpy_lm
 from paddle_dialog.predictor import GenerationPredictor, Prediction, check_request

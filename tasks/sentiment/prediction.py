@@ -19,7 +19,6 @@ from paddle_dialog.models.numpy_operators import (
     padding_mask,
     require_supported,
     softmax,
-    without_padding,
 )
 from paddle_dialog.predictor import Predictor, check_request
 from paddle_dialog.tasks.sentiment.config import SentimentConfig
@@ -158,8 +157,9 @@ class NumpySentiment:
     def __init__(self, config: SentimentConfig, vocab_size: int, arrays: Mapping[str, np.ndarray]) -> None:
         require_supported("pooling", config.pooling, "max", "attention")
         model, weights = config.model, Weights(arrays)
-        table = without_padding(weights.take("embedding.table.weight", vocab_size, model.embedding_size))
-        self._table = table * np.float32(model.embedding_size**0.5 if model.scale_embeddings else 1.0)
+        self._table = weights.take_table(
+            "embedding.table.weight", vocab_size, model.embedding_size, model.scale_embeddings
+        )
         self._encoder = numpy_encoder(model, weights)
         width = self._encoder.output_size
         attends = config.pooling == "attention"

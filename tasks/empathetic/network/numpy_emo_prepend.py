@@ -9,7 +9,7 @@ import numpy as np
 from paddle_dialog.config.models import CausalTransformerConfig, PretrainedConfig
 from paddle_dialog.errors import UnsupportedModelError
 from paddle_dialog.models.numpy_causal_transformer import NumpyCausalDecoder
-from paddle_dialog.models.numpy_layers import AttentionCache, PrefixTrie
+from paddle_dialog.models.numpy_layers import AttentionCache
 from paddle_dialog.models.numpy_operators import (
     Weights,
     attention_pool,
@@ -28,6 +28,7 @@ from paddle_dialog.tasks.empathetic.data.encoding import (
     Source,
     column_weights,
 )
+from paddle_dialog.text.vocabulary import Vocabulary
 
 
 def numpy_emo_prepend(
@@ -73,7 +74,7 @@ class NumpyEmoPrepend(NumpyPointerSeq2Seq):
         self._likeliest = config.emotion.prepend_form == "argmax"
         self._reply_role = None
         if isinstance(model, CausalTransformerConfig):
-            self._reply_role = self._tables.source[LISTENER_ID] * self._tables.factor  # [D]
+            self._reply_role = self._tables.source[LISTENER_ID]  # [D]
         self._head = NumpyEmotionHead(config, weights, self._encoder.output_size)
 
     def encode(  # type: ignore[override]
@@ -114,12 +115,11 @@ class NumpyEmoPrepend(NumpyPointerSeq2Seq):
         for ids in (source.roles, source.hints):
             if ids is not None:
                 embedded += self._tables.source[ids]
-        embedded *= self._tables.factor
         return embedded
 
     def _embed_target(self, tokens: np.ndarray, begin: np.ndarray | None, inputs: np.ndarray) -> np.ndarray:
         """Embed words of replies [N] as [N, D]."""
-        embedded: np.ndarray = self._tables.target[self._known(tokens)] * self._tables.factor
+        embedded: np.ndarray = self._tables.target[self._known(tokens)]
         if self._reply_role is not None:
             embedded += self._reply_role
         return self._replace_begin(embedded, tokens, begin, inputs)
@@ -131,7 +131,7 @@ class NumpyEmoPrepend(NumpyPointerSeq2Seq):
         given = np.eye(self._emotions, dtype=np.float32)[condition]  # [B, C]; any row for `NO_EMOTION`
         weights = np.where(condition[:, None] == NO_EMOTION, probabilities, given)
         table = self._tables.target[FIRST_EMOTION_ID : FIRST_EMOTION_ID + self._emotions]  # [C, D]
-        embedded: np.ndarray = weights @ (table * self._tables.factor)
+        embedded: np.ndarray = weights @ table
         return embedded
 
 
@@ -146,7 +146,7 @@ class NumpyCausalEmoPrepend(NumpyEmoPrepend):
     def read_replies(
         self, state: NumpyPointerState, replies: Sequence[Sequence[int]]
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Read replies to one context; those that begin alike share what is computed of their beginnings.
+        """Read replies to one context.
 
         Args:
             state: of the context, before the first word; it stays as it is.
@@ -155,27 +155,31 @@ class NumpyCausalEmoPrepend(NumpyEmoPrepend):
         Returns:
             log p(reply, end | context), float64 [K], and mean and last outputs [K, 2 D].
         """
-        assert isinstance(state.past, AttentionCache)
-        trie = PrefixTrie.of(replies)
-        inputs = np.zeros(len(trie.tokens), dtype=np.int64)  # [N]
-        embedded = self._embed_target(trie.tokens, state.begin, inputs)  # [N, D]
-        hidden, attention = self._causal.follow(embedded, trie, state.past)  # [N, D], [N, S]
-        numbers, nodes, labels = trie.scored()  # [P] each
-        scores = label_log_softmax(self._tables.output, hidden, nodes, labels, self._temperature)  # [P]
+        sizes = np.array([len(reply) + 1 for reply in replies])  # [K]
+        real = np.arange(sizes.max()) < sizes[:, None]  # [K, T]
+        target = np.full(real.shape, Vocabulary.pad_id)
+        target[real] = [token for reply in replies for token in (Vocabulary.bos_id, *reply)]
+        hidden, attention = self._read_targets(state, target)  # [K, T, D], [K, T, S]
+        labels = np.array([token for reply in replies for token in (*reply, Vocabulary.eos_id)])  # [P]
+        outputs = hidden[real]  # [P, D]
+        scores = label_log_softmax(self._tables.output, outputs, labels, self._temperature)  # [P]
         if self._pointer is not None:
-            copied = state.copy_ids[0, : attention.shape[1]] == labels[:, None]  # [P, S]
-            weights = np.where(copied, attention[nodes], np.float32(0)).sum(axis=1)  # [P]
-            scores = self._pointer.label_log_probs(hidden, nodes, scores, weights, labels < self._size)
-        ends = np.cumsum(trie.sizes)  # [K]
-        sums = np.add.reduceat(hidden[nodes], ends - trie.sizes)  # [K, D]
-        means = sums / trie.sizes[:, None].astype(np.float32)
-        states = np.concatenate([means, hidden[nodes[ends - 1]]], axis=1)
-        return np.bincount(numbers, scores.astype(np.float64), minlength=len(replies)), states
+            copied = state.copy_ids[0, : attention.shape[2]] == labels[:, None]  # [P, S]
+            weights = np.where(copied, attention[real], np.float32(0)).sum(axis=1)  # [P]
+            scores = self._pointer.label_log_probs(outputs, scores, weights, labels < self._size)
+        numbers = np.repeat(np.arange(len(replies)), sizes)  # [P]
+        return np.bincount(numbers, scores.astype(np.float64)), mean_and_last(hidden, sizes)
 
     def reply_states(self, state: NumpyPointerState, target: np.ndarray, sizes: np.ndarray) -> np.ndarray:
         """Return the decoder's mean and last outputs [K, 2 D]."""
-        replies = [reply[1:size].tolist() for reply, size in zip(target, sizes, strict=True)]
-        return self.read_replies(state, replies)[1]
+        return mean_and_last(self._read_targets(state, target)[0], sizes)
+
+    def _read_targets(self, state: NumpyPointerState, target: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Decode replies [K, T] to one context, begin token first; return as `NumpyCausalDecoder.read_targets`."""
+        assert isinstance(state.past, AttentionCache)
+        inputs = np.zeros(target.size, dtype=np.int64)
+        embedded = self._embed_target(target.ravel(), state.begin, inputs)  # [K * T, D]
+        return self._causal.read_targets(embedded.reshape(*target.shape, -1), state.past)
 
 
 class NumpyEmotionHead:

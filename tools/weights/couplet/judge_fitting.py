@@ -16,7 +16,7 @@ import numpy as np
 
 from paddle_dialog.command_line import load_model, run_tool
 from paddle_dialog.decoding.interface import TextReader
-from paddle_dialog.decoding.scoring import text_log_probs
+from paddle_dialog.decoding.search import text_log_probs
 from paddle_dialog.errors import UserError
 from paddle_dialog.judge import JUDGE, Judge
 from paddle_dialog.tasks.couplet.composing.prediction import ComposingPredictor
