@@ -23,8 +23,6 @@ CellState = tuple[np.ndarray, ...]  # hidden and cell state of an LSTM, hidden s
 class NumpyCell:
     """An LSTM (Hochreiter & Schmidhuber 1997) or a GRU (Cho et al. 2014) with Paddle's weights.
 
-    A single tanh serves all gates, since sigmoid(x) = (1 + tanh(x / 2)) / 2: the weights of the sigmoids are halved.
-
     Args:
         kind: `lstm` or `gru`.
         name: of the weights `name.weight_ih` + `suffix` and so on.
@@ -32,21 +30,19 @@ class NumpyCell:
         hidden: H.
 
     Attributes:
-        of_input: the weights of an input [E, G H], of G gates.
-        bias: what is added to the gates of an input [G H].
+        of_input: maps inputs [..., E] to their parts of G gates [..., G H].
     """
 
     def __init__(self, kind: str, weights: Weights, name: str, suffix: str, inputs: int, hidden: int) -> None:
         require_supported("model.cell", kind, "lstm", "gru")
         self._kind, self._size = kind, hidden
-        factors = [0.5, 0.5, 1.0, 0.5] if kind == "lstm" else [0.5, 0.5, 1.0]  # of i, f, g, o; of r, z, c
-        halves = np.repeat(np.array(factors, dtype=np.float32), hidden)
-        size = len(halves)
-        self.of_input = weights.take(f"{name}.weight_ih{suffix}", size, inputs).T * halves
-        self.bias = weights.take(f"{name}.bias_ih{suffix}", size) * halves
-        self._of_hidden = NumpyLinear(
-            weights.take(f"{name}.weight_hh{suffix}", size, hidden).T * halves,
-            weights.take(f"{name}.bias_hh{suffix}", size) * halves,
+        size = (4 if kind == "lstm" else 3) * hidden
+        self.of_input, self._of_hidden = (
+            NumpyLinear(
+                weights.take(f"{name}.weight_{part}{suffix}", size, width).T,
+                weights.take(f"{name}.bias_{part}{suffix}", size),
+            )
+            for part, width in (("ih", inputs), ("hh", hidden))
         )
 
     def first_state(self, rows: int) -> CellState:
@@ -55,29 +51,24 @@ class NumpyCell:
         return (zeros, zeros) if self._kind == "lstm" else (zeros,)
 
     def step(self, inputs: np.ndarray, state: CellState) -> CellState:
-        """Return the state after one more input, whose gates are [N, G H]."""
+        """Return the state after one more input, `of_input` of which is [N, G H]."""
         recurrent = self._of_hidden(state[0])  # [N, G H]
-        return (
-            self._lstm(inputs + recurrent, state[1])
-            if self._kind == "lstm"
-            else self._gru(inputs, recurrent, state[0])
+        if self._kind == "lstm":
+            i, f, g, o = np.split(inputs + recurrent, 4, axis=1)  # [N, H] each
+            cell = sigmoid(f) * state[1] + sigmoid(i) * np.tanh(g)
+            return sigmoid(o) * np.tanh(cell), cell
+        # The reset gate acts after the product with the hidden state, as Paddle's does.
+        (reset, update, new), (reset_h, update_h, new_h) = (
+            np.split(x, 3, axis=1) for x in (inputs, recurrent)
         )
+        keep = sigmoid(update + update_h)
+        return (keep * state[0] + (1 - keep) * np.tanh(new + sigmoid(reset + reset_h) * new_h),)
 
-    def _lstm(self, gates: np.ndarray, cell: np.ndarray) -> CellState:
-        one, half, size = np.float32(1), np.float32(0.5), self._size
-        np.tanh(gates, out=gates)
-        # Input, forget, candidate and output, [N, H] each.
-        i, f, g, o = (gates[:, part * size : (part + 1) * size] for part in range(4))
-        cell = ((i + one) * g + (f + one) * cell) * half
-        return (o + one) * half * np.tanh(cell), cell
 
-    def _gru(self, inputs: np.ndarray, recurrent: np.ndarray, hidden: np.ndarray) -> CellState:
-        """Take a step of a GRU whose reset gate acts after the product, as Paddle's does."""
-        half, size = np.float32(0.5), self._size
-        gates = half + half * np.tanh(inputs[:, : 2 * size] + recurrent[:, : 2 * size])
-        reset, keep = gates[:, :size], gates[:, size:]  # [N, H] each
-        candidate = np.tanh(inputs[:, 2 * size :] + reset * recurrent[:, 2 * size :])
-        return (keep * hidden + (1 - keep) * candidate,)
+def sigmoid(x: np.ndarray) -> np.ndarray:
+    """Return 1 / (1 + exp(-x)), which does not overflow in this form."""
+    half = np.float32(0.5)
+    return half + half * np.tanh(half * x)
 
 
 class NumpyLstmEncoder:
@@ -117,7 +108,7 @@ class NumpyLstmEncoder:
 
 def _run(cell: NumpyCell, x: np.ndarray, real: np.ndarray) -> tuple[np.ndarray, CellState]:
     """Return outputs [B, S, H] of one direction of a layer, zero on padding, and its last state."""
-    gates = x @ cell.of_input + cell.bias  # [B, S, G H]
+    gates = cell.of_input(x)  # [B, S, G H]
     state, outputs = cell.first_state(len(x)), []
     for place in range(x.shape[1]):
         inside = real[:, place, None]  # [B, 1]
@@ -168,7 +159,6 @@ class NumpyLstmDecoder(NumpyDecoder):
             NumpyCell(config.cell, weights, f"{name}.cells.{n}", "", inputs[n], hidden)
             for n in range(config.num_layers)
         ]
-        self._of_input = [NumpyLinear(cell.of_input, cell.bias) for cell in self._cells]
 
     def prepare(self, outputs: np.ndarray, final: list[CellState], lengths: np.ndarray) -> LstmState:
         """Project the source and bridge the states; the previous output is zero."""
@@ -187,8 +177,8 @@ class NumpyLstmDecoder(NumpyDecoder):
             np.concatenate([embedded, state.feed], axis=1) if self._input_feeding else embedded
         )  # [N, E (+ H)]
         cells = []
-        for cell, of_input, before in zip(self._cells, self._of_input, state.cells, strict=True):
-            cells.append(cell.step(of_input(x), before))
+        for cell, before in zip(self._cells, state.cells, strict=True):
+            cells.append(cell.step(cell.of_input(x), before))
             x = cells[-1][0]  # [N, H]
         weights = softmax(self._score(state.rows.scatter(x), state.keys) + state.mask)  # [B, R, S]
         context = state.rows.gather(np.matmul(weights, state.values))  # [N, H]
@@ -239,7 +229,6 @@ class NumpyRecurrentLm:
             NumpyCell(config.cell, weights, "rnn", f"_l{layer}", width, width)
             for layer in range(config.num_layers)
         ]
-        self._of_input = [NumpyLinear(cell.of_input, cell.bias) for cell in self._cells]
         self._output = NumpyLinear(weights.take(*table).T, weights.take("output.bias", vocab_size))
         weights.check_all_taken()
 
@@ -262,8 +251,8 @@ class NumpyRecurrentLm:
 
     def _advance(self, token: np.ndarray, state: np.ndarray) -> np.ndarray:
         x, after = self._table[token], []  # [N, H]
-        for number, (cell, of_input) in enumerate(zip(self._cells, self._of_input, strict=True)):
-            parts = cell.step(of_input(x), tuple(state[:, number].swapaxes(0, 1)))
+        for number, cell in enumerate(self._cells):
+            parts = cell.step(cell.of_input(x), tuple(state[:, number].swapaxes(0, 1)))
             x = parts[0]
             after.append(np.stack(parts, axis=1))  # [N, P, H]
         return np.stack(after, axis=1)
