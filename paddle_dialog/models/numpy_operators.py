@@ -80,10 +80,10 @@ class NumpyLinear:
         self._bias = bias
         inputs, self.size = weight.shape
         count = -(-self.size // COLUMNS)
-        padded = np.zeros((inputs, count * COLUMNS), dtype=np.float32)
-        padded[:, : self.size] = weight
-        blocks = padded.reshape(inputs, count, COLUMNS).swapaxes(0, 1)
-        self._blocks = np.ascontiguousarray(blocks)  # [N / COLUMNS, K, COLUMNS]
+        self._blocks = np.zeros((count, inputs, COLUMNS), dtype=np.float32)  # [N / COLUMNS, K, COLUMNS]
+        for number, block in enumerate(self._blocks):
+            columns = weight[:, number * COLUMNS : (number + 1) * COLUMNS]
+            block[:, : columns.shape[1]] = columns
 
     @classmethod
     def named(cls, weights: Weights, name: str, inputs: int, outputs: int, bias: bool = True) -> NumpyLinear:
