@@ -204,8 +204,7 @@ def test_best_candidates_equal_a_full_sort(seed, count, columns, rows):
     scores = -generator.integers(0, 30, size=(rows, columns)).astype(np.float32)  # many ties
     scores[generator.random(scores.shape) < 0.3] = -np.inf
     scores[:, 0] = -30.0
-    table = ScoreTable()
-    table.load(scores, normalised=True)
+    table = ScoreTable(scores, normalised=True)
     rows_found, tokens, _ = best_candidates(table, totals, groups, count)
     expected = []
     for group in np.unique(groups):

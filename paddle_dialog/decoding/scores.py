@@ -15,55 +15,41 @@ BLOCK = 16  # rows normalised at once, so that they stay in the cache
 
 
 class ScoreTable:
-    """Scores of the next token of N rows, in memory that is reused from step to step.
+    """Scores of the next token of N rows.
+
+    Args:
+        scores: logits or log-probabilities, [N, V].
+        normalised: they are log-probabilities already.
 
     Attributes:
         values: the log-probabilities, which the logits processors change in place, [N, V].
         padded: the same memory with every row filled up with -inf to a multiple of `CHUNKS` columns, [N, W].
+
+    Raises:
+        UserError: a score is not a finite number.
     """
 
-    def __init__(self) -> None:
-        self._memory: np.ndarray = np.empty((0, 0), dtype=np.float32)
-        self._columns = 0
-        self.padded = self.values = self._memory
-
-    def load(self, scores: np.ndarray, normalised: bool) -> None:
-        """Copy in the scores of a step.
-
-        Args:
-            scores: logits or log-probabilities, [N, V].
-            normalised: they are log-probabilities already.
-        """
-        self._raw = scores  # [N, V], the model's own memory
-        self._resize()
-        self._normalisers = np.zeros((len(self._raw), 1), dtype=self._raw.dtype)  # [N, 1]
-        scratch = np.empty((BLOCK, self._columns), dtype=self._raw.dtype)
-        for start in range(0, len(self._raw), BLOCK):
-            block = self._raw[start : start + BLOCK]  # [R, V]
+    def __init__(self, scores: np.ndarray, normalised: bool) -> None:
+        rows, columns = scores.shape
+        width = -(-columns // CHUNKS) * CHUNKS
+        self.padded = np.empty((rows, width), dtype=scores.dtype)
+        self.padded[:, columns:] = -np.inf
+        self.values = self.padded[:, :columns]
+        self._raw = scores
+        self._normalisers = np.zeros((rows, 1), dtype=scores.dtype)  # [N, 1]
+        for start in range(0, rows, BLOCK):
+            part = slice(start, start + BLOCK)
+            block = scores[part]  # [R, V]
             highest = block.max(axis=1, keepdims=True)  # [R, 1]
             if not np.isfinite(highest).all():
                 raise UserError(
                     "decoding: the model's scores hold NaN or infinity, its weights are damaged; load others"
                 )
             if not normalised:
-                exponentials = np.subtract(block, highest, out=scratch[: len(block)])
+                exponentials = np.subtract(block, highest, out=self.values[part])
                 total = np.exp(exponentials, out=exponentials).sum(axis=1, keepdims=True)  # [R, 1]
-                self._normalisers[start : start + BLOCK] = highest + np.log(total)
-            np.subtract(
-                block, self._normalisers[start : start + BLOCK], out=self.values[start : start + BLOCK]
-            )
-
-    def _resize(self) -> None:
-        rows, columns = self._raw.shape
-        width = -(-columns // CHUNKS) * CHUNKS
-        same = self._memory.shape[1] == width and self._memory.dtype == self._raw.dtype
-        if not same or self._columns != columns or len(self._memory) < rows:
-            if not same or len(self._memory) < rows:
-                self._memory = np.empty((rows, width), dtype=self._raw.dtype)
-            self._memory[:, columns:] = -np.inf
-            self._columns = columns
-        self.padded = self._memory[:rows]
-        self.values = self.padded[:, :columns]
+                self._normalisers[part] = highest + np.log(total)
+            np.subtract(block, self._normalisers[part], out=self.values[part])
 
     def log_probs(self, rows: np.ndarray, tokens: np.ndarray) -> np.ndarray:
         """Return the model's own log-probabilities, whatever the processors did.

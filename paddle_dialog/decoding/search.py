@@ -241,7 +241,6 @@ class _CachedModel:
         self._options = options
         self._cache = state
         self._normalised = bool(getattr(model, "returns_log_probabilities", False))
-        self._table = ScoreTable()
 
     def reorder(self, rows: np.ndarray) -> None:
         """Make row i of the cache continue what was row `rows[i]` [N']."""
@@ -255,8 +254,8 @@ class _CachedModel:
             prefixes: what was written so far, one row for each row of the cache.
 
         Returns:
-            Scores after the processors, with only the end token left at the length limit, which the next step
-            overwrites; and whether the model itself would end a row at its limit, True elsewhere, [N] bool.
+            Scores after the processors, with only the end token left at the length limit; and whether the model
+            itself would end a row at its limit, True elsewhere, [N] bool.
         """
         if prefixes.length:
             last = prefixes.tokens[:, -1]  # [N]
@@ -264,15 +263,15 @@ class _CachedModel:
             last = np.full(len(prefixes.inputs), self._options.bos_id, dtype=np.int64)
         scores, self._cache = self._model.step(last, self._cache)
         self._rows = len(last)
-        self._table.load(scores, self._normalised)
-        values = self._table.values
+        table = ScoreTable(scores, self._normalised)
+        values = table.values
         for process in self._options.processors:
             process(values, prefixes)
         ends = np.ones(len(last), dtype=bool)
         for row in np.flatnonzero(prefixes.limits == prefixes.length).tolist():
             ends[row] = values[row].argmax() == Vocabulary.eos_id
             allow_only(values, row, Vocabulary.eos_id)
-        return self._table, ends
+        return table, ends
 
 
 class Candidate(NamedTuple):
