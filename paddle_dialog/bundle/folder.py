@@ -23,8 +23,7 @@ from safetensors.numpy import save as serialise_tensors
 
 from paddle_dialog.bundle.weights import check_arrays
 from paddle_dialog.data.eight_bits import EightBitWeights, quantize
-from paddle_dialog.data.files import MANIFEST
-from paddle_dialog.data.records import parse_json
+from paddle_dialog.data.files import MANIFEST, parse_json
 from paddle_dialog.errors import UnsupportedModelError, UserError
 from paddle_dialog.text.vocabulary import Vocabulary
 

@@ -17,8 +17,7 @@ from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
-from paddle_dialog.data.files import read_lines
-from paddle_dialog.data.records import Record, parse_json
+from paddle_dialog.data.files import Record, parse_json, read_lines
 from paddle_dialog.errors import UserError
 from paddle_dialog.text.characters import is_hanzi
 

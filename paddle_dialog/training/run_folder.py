@@ -29,7 +29,7 @@ from paddle_dialog.bundle.folder import (
 from paddle_dialog.bundle.weights import check_arrays, read_training_only, set_weights
 from paddle_dialog.config.loader import dump, flat, parse_file_text
 from paddle_dialog.config.schema import ExperimentConfig
-from paddle_dialog.data.records import parse_json
+from paddle_dialog.data.files import parse_json
 from paddle_dialog.errors import UserError
 from paddle_dialog.task import Task
 from paddle_dialog.training.progress import Progress

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from paddle_dialog.data.records import Record
+from paddle_dialog.data.files import Record
 from paddle_dialog.data.training_data import TrainingData
 from paddle_dialog.objective import Accuracy
 from paddle_dialog.task import Task
