@@ -133,7 +133,7 @@ def token_losses(
         criterion: its loss; keeps `token_nll` [B, T].
         lengths: their sort keys [N] or [N, 2].
     """
-    from paddle_dialog.data.training_data import as_tensors, run_criterion, run_network  # imports Paddle
+    from paddle_dialog.data.batching import as_tensors, run_criterion, run_network  # imports Paddle
     from paddle_dialog.decoding.paddle_steps import evaluation_mode
 
     with evaluation_mode(network):

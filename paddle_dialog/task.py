@@ -26,9 +26,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from paddle_dialog.data.batching import EpochBatches
+from paddle_dialog.data.batching import EncodedData, EpochBatches, LengthBucketSampler, TrainingData
 from paddle_dialog.data.files import Record
-from paddle_dialog.data.training_data import EncodedData, TrainingData
 from paddle_dialog.errors import UserError
 from paddle_dialog.objective import Objective, Perplexity
 from paddle_dialog.text.vocabulary import Vocabulary
@@ -96,8 +95,6 @@ class Task(ABC):
         self, config: Any, examples: EncodedData, processes: int = 1, rank: int = 0
     ) -> EpochBatches:
         """Return the order of the training examples: shuffled, and of similar length in a batch."""
-        from paddle_dialog.data.batching import LengthBucketSampler
-
         return LengthBucketSampler(
             examples.lengths,
             config.data.batch_size,

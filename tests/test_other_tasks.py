@@ -16,7 +16,7 @@ from paddle import nn
 from paddle_dialog.bundle.folder import load_bundle
 from paddle_dialog.bundle.trained import TrainedModel
 from paddle_dialog.config.schema import DataConfig, ExperimentConfig, TrainingConfig
-from paddle_dialog.data.training_data import EncodedData, TrainingData
+from paddle_dialog.data.batching import EncodedData, TrainingData
 from paddle_dialog.errors import UserError
 from paddle_dialog.objective import Accuracy, Perplexity
 from paddle_dialog.task import Task

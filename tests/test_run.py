@@ -16,8 +16,7 @@ from paddle import io
 from test_other_tasks import Classifier, recipe
 
 from paddle_dialog.config.schema import TrainingConfig
-from paddle_dialog.data.batching import LengthBucketSampler
-from paddle_dialog.data.training_data import EncodedData, TrainingBatches, TrainingData
+from paddle_dialog.data.batching import EncodedData, LengthBucketSampler, TrainingBatches, TrainingData
 from paddle_dialog.training.progress import Plan, Progress, Stop
 from paddle_dialog.training.run import Run
 

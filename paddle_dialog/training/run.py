@@ -20,7 +20,7 @@ from paddle_dialog.bundle.folder import THROUGH_PADDLE, Bundle, bundle_exists, l
 from paddle_dialog.bundle.weights import read_weights, set_weights
 from paddle_dialog.config.loader import dump
 from paddle_dialog.config.models import PretrainedConfig
-from paddle_dialog.data.training_data import (
+from paddle_dialog.data.batching import (
     TrainingBatches,
     TrainingData,
     as_tensors,

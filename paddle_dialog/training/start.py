@@ -16,8 +16,7 @@ from paddle import nn
 from paddle_dialog.bundle.folder import THROUGH_PADDLE, Bundle, load_bundle
 from paddle_dialog.bundle.weights import grow_weights, read_weights, set_weights
 from paddle_dialog.config.loader import dump
-from paddle_dialog.data.batching import LengthBucketSampler
-from paddle_dialog.data.training_data import TrainingData
+from paddle_dialog.data.batching import LengthBucketSampler, TrainingData
 from paddle_dialog.data.word_vectors import read_vectors
 from paddle_dialog.errors import UserError
 from paddle_dialog.layers.embeddings import TokenEmbedding

@@ -11,7 +11,7 @@ from paddle import nn
 from paddle_dialog.bundle.trained import TrainedModel
 from paddle_dialog.bundle.weights import read_weights
 from paddle_dialog.config.schema import GenerationConfig
-from paddle_dialog.data.training_data import TrainingData
+from paddle_dialog.data.batching import TrainingData
 from paddle_dialog.errors import UserError
 from paddle_dialog.task import Task
 

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from paddle_dialog.data.batching import TrainingData
 from paddle_dialog.data.files import Record
-from paddle_dialog.data.training_data import TrainingData
 from paddle_dialog.objective import Accuracy
 from paddle_dialog.task import Task
 from paddle_dialog.tasks.sentiment.config import SentimentConfig
