@@ -1,4 +1,4 @@
-"""The data of a run: encoded examples, and the batches that are made of them: order, padding, and how layers take them.
+"""The data of a run: encoded examples, and their batches: order, padding, and how layers take them.
 
 A batch is a `NamedTuple` of arrays that the task declares. Each array goes to the arguments of its name: of the
 network's `forward`, and of the criterion's. Where a batch has None instead of an array, the argument keeps its
@@ -204,9 +204,6 @@ class ContiguousBatches(EpochBatches):
     def batches(self, epoch: int, skip: int = 0) -> Iterator[list[int]]:
         for step in range(skip, self._steps):
             yield (self._starts + step).tolist()
-
-
-logger = logging.getLogger("paddle_dialog")
 
 
 @dataclass
