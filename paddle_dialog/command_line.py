@@ -217,7 +217,7 @@ def _discard(stream: Any) -> None:
 
 def explain_config(arguments: argparse.Namespace) -> str:
     """Explain the keys that `--help-config` asks about, of the recipe's task or of a tool's own `config_class`."""
-    from paddle_dialog.config.explain import explain
+    from paddle_dialog.config.typed import explain
 
     if hasattr(arguments, "config_class"):
         return explain(arguments.config_class(), arguments.help_config)

@@ -38,8 +38,7 @@ if TYPE_CHECKING:
     import numpy as np
     from paddle import nn
 
-    from paddle_dialog.bundle.folder import Bundle
-    from paddle_dialog.bundle.trained import TrainedModel
+    from paddle_dialog.bundle.folder import Bundle, TrainedModel
     from paddle_dialog.config.schema import ExperimentConfig, GenerationConfig
     from paddle_dialog.figures import FigureFolder
     from paddle_dialog.predictor import GenerationPredictor, Predictor

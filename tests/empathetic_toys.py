@@ -9,8 +9,7 @@ from typing import Any
 import numpy as np
 import paddle
 
-from paddle_dialog.bundle.folder import Bundle, save_bundle
-from paddle_dialog.bundle.trained import TrainedModel
+from paddle_dialog.bundle.folder import Bundle, TrainedModel, save_bundle
 from paddle_dialog.bundle.weights import read_weights
 from paddle_dialog.config.loader import dump
 from paddle_dialog.config.typed import build

@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from paddle_dialog.config.loader import dump, read_config
-from paddle_dialog.config.typed import LEAST, build
+from paddle_dialog.config.typed import MIN_POSITIVE, build
 from paddle_dialog.errors import UserError
 
 
@@ -188,7 +188,7 @@ MODELS = st.builds(
 TRAININGS = st.builds(
     TrainingConfig,
     epochs=st.integers(1, 65_536),
-    rate=st.floats(LEAST, 1),
+    rate=st.floats(MIN_POSITIVE, 1),
     clip=st.none() | FLOATS,
     shuffle=st.booleans(),
     betas=st.lists(st.floats(0, 1), max_size=3),

@@ -31,8 +31,7 @@ from network_cases import (
     case,
 )
 
-from paddle_dialog.bundle.folder import Bundle
-from paddle_dialog.bundle.trained import TrainedModel
+from paddle_dialog.bundle.folder import Bundle, TrainedModel
 from paddle_dialog.bundle.weights import read_weights
 from paddle_dialog.decoding.interface import TextReader
 from paddle_dialog.decoding.scoring import text_log_probs

@@ -13,8 +13,7 @@ import numpy as np
 import pytest
 from paddle import nn
 
-from paddle_dialog.bundle.folder import load_bundle
-from paddle_dialog.bundle.trained import TrainedModel
+from paddle_dialog.bundle.folder import TrainedModel, load_bundle
 from paddle_dialog.config.schema import DataConfig, ExperimentConfig, TrainingConfig
 from paddle_dialog.data.batching import EncodedData, TrainingData
 from paddle_dialog.errors import UserError

@@ -13,8 +13,7 @@ import pytest
 from command import Outcome, run_here
 from conftest import Trained
 
-from paddle_dialog.bundle.folder import Bundle, load_bundle, save_bundle
-from paddle_dialog.bundle.trained import TrainedModel
+from paddle_dialog.bundle.folder import Bundle, TrainedModel, load_bundle, save_bundle
 from paddle_dialog.config.models import LstmAttentionConfig
 from paddle_dialog.config.schema import DecodingConfig, TrainingConfig
 from paddle_dialog.errors import UserError

@@ -18,7 +18,7 @@ from paddle_dialog.errors import UserError
 
 Config = TypeVar("Config")
 _TIMESTAMP = "tag:yaml.org,2002:timestamp"
-_MOST_KEYS = 10_000  # of one mapping; merged aliases, e.g. of a foreign bundle, can unfold to any number
+_MAX_KEYS = 10_000  # of one mapping; merged aliases, e.g. of a foreign bundle, can unfold to any number
 _REFERENCE = re.compile(r"\$\$\{|\$\{(?:(?P<name>[A-Za-z_]\w*)(?::-(?P<default>[^}]*))?\})?", re.ASCII)
 
 
@@ -179,8 +179,8 @@ class _StrictLoader(yaml.SafeLoader):
     def flatten_mapping(self, node: yaml.MappingNode) -> None:
         """Expand `<<`, up to a bound."""
         super().flatten_mapping(node)
-        if len(node.value) > _MOST_KEYS:
-            problem = f"it has more than {_MOST_KEYS:,} keys"
+        if len(node.value) > _MAX_KEYS:
+            problem = f"it has more than {_MAX_KEYS:,} keys"
             raise yaml.constructor.ConstructorError(problem=problem, problem_mark=node.start_mark)
 
     def construct_object(self, node: yaml.Node, deep: bool = False) -> Any:

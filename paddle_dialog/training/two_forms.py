@@ -8,7 +8,7 @@ from typing import Any
 
 from paddle import nn
 
-from paddle_dialog.bundle.trained import TrainedModel
+from paddle_dialog.bundle.folder import TrainedModel
 from paddle_dialog.bundle.weights import read_weights
 from paddle_dialog.config.schema import GenerationConfig
 from paddle_dialog.data.batching import TrainingData

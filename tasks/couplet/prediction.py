@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from paddle_dialog.bundle.trained import TrainedModel
+from paddle_dialog.bundle.folder import TrainedModel
 from paddle_dialog.data.files import Record
 from paddle_dialog.decoding.interface import StepModel
 from paddle_dialog.errors import UserError

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from paddle_dialog.bundle.trained import TrainedModel
+from paddle_dialog.bundle.folder import TrainedModel
 from paddle_dialog.config.models import PretrainedConfig
 from paddle_dialog.data.batching import EncodedData, EpochBatches, TrainingData
 from paddle_dialog.data.files import Record

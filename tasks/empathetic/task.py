@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from paddle_dialog.bundle.trained import TrainedModel
+from paddle_dialog.bundle.folder import TrainedModel
 from paddle_dialog.config.models import PretrainedConfig
 from paddle_dialog.data.batching import TrainingData
 from paddle_dialog.data.files import Record

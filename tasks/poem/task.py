@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, get_args
 
 import numpy as np
 
-from paddle_dialog.bundle.trained import TrainedModel
+from paddle_dialog.bundle.folder import TrainedModel
 from paddle_dialog.config.models import RecurrentLmConfig
 from paddle_dialog.data.batching import ContiguousBatches, EncodedData, EpochBatches, TrainingData
 from paddle_dialog.data.files import Record

@@ -30,7 +30,7 @@ from paddle_dialog.text.vocabulary import Vocabulary
 if TYPE_CHECKING:
     from paddle import nn
 
-    from paddle_dialog.bundle.trained import TrainedModel
+    from paddle_dialog.bundle.folder import TrainedModel
     from paddle_dialog.figures import FigureFolder
     from paddle_dialog.serving.config import LimitsConfig
     from paddle_dialog.serving.endpoint import ByLanguage

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from paddle_dialog.bundle.trained import TrainedModel
+from paddle_dialog.bundle.folder import TrainedModel
 from paddle_dialog.data.batching import EncodedData, TrainingData
 from paddle_dialog.data.files import Record
 from paddle_dialog.task import Display, GenerationTask

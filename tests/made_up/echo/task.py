@@ -12,7 +12,7 @@ import numpy as np
 from paddle import nn
 from serving_toys import EchoEndpoint
 
-from paddle_dialog.bundle.trained import TrainedModel
+from paddle_dialog.bundle.folder import TrainedModel
 from paddle_dialog.config.schema import ExperimentConfig
 from paddle_dialog.data.batching import EncodedData, TrainingData
 from paddle_dialog.objective import Accuracy
