@@ -8,7 +8,7 @@ A new task is a folder whose module `task` has, as `TASK`, an instance of a subc
 - `prepare_data`: its examples, and how a list of them becomes a batch, a `NamedTuple` of arrays;
 - `build_network` and `build_criterion`: each array of a batch goes to the arguments of its name of the network's
   `forward`, and, with the network's outputs, of that of the criterion, which returns the loss;
-- `objective`: what its models are judged by (`paddle_dialog.objective`);
+- `objective`: what its models are judged by (`paddle_dialog.metrics`);
 - `predictor`: what answers, if its models answer anything.
 
 All else has a default: what a loss is the mean over (`unit`, `count_units`), the order of the batches
@@ -29,7 +29,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from paddle_dialog.data.batching import EncodedData, EpochBatches, LengthBucketSampler, TrainingData
 from paddle_dialog.data.files import Record
 from paddle_dialog.errors import UserError
-from paddle_dialog.objective import Objective, Perplexity
+from paddle_dialog.metrics import Objective, Perplexity
 from paddle_dialog.text.vocabulary import Vocabulary
 
 if TYPE_CHECKING:

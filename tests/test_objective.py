@@ -8,7 +8,7 @@ import paddle
 import pytest
 from paddlenlp.metrics import Perplexity as PaddleNLPPerplexity
 
-from paddle_dialog.objective import Accuracy, Perplexity
+from paddle_dialog.metrics import Accuracy, Perplexity
 from paddle_dialog.training.losses import SequenceCrossEntropy
 from paddle_dialog.training.report import Meter
 

@@ -17,7 +17,7 @@ from paddle_dialog.bundle.folder import TrainedModel, load_bundle
 from paddle_dialog.config.schema import DataConfig, ExperimentConfig, TrainingConfig
 from paddle_dialog.data.batching import EncodedData, TrainingData
 from paddle_dialog.errors import UserError
-from paddle_dialog.objective import Accuracy, Perplexity
+from paddle_dialog.metrics import Accuracy, Perplexity
 from paddle_dialog.task import Task
 from paddle_dialog.training.progress import Stop
 from paddle_dialog.training.run import Run

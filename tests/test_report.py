@@ -15,7 +15,7 @@ from visualdl import LogReader
 from visualdl.server import lib
 from visualdl.server.data_manager import DataManager
 
-from paddle_dialog.objective import Accuracy, Objective, Perplexity
+from paddle_dialog.metrics import Accuracy, Objective, Perplexity
 from paddle_dialog.task import Display
 from paddle_dialog.training.report import Report, configure_logging
 

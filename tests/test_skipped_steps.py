@@ -9,7 +9,7 @@ import pytest
 from command import run_here
 from safetensors.numpy import load_file
 
-from paddle_dialog.objective import Accuracy, Perplexity
+from paddle_dialog.metrics import Accuracy, Perplexity
 from paddle_dialog.training.losses import SequenceCrossEntropy
 from paddle_dialog.training.progress import Progress
 from paddle_dialog.training.report import Meter

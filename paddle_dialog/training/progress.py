@@ -9,7 +9,7 @@ from typing import Any
 
 from paddle_dialog.config.schema import TrainingConfig
 from paddle_dialog.errors import UserError
-from paddle_dialog.objective import Objective
+from paddle_dialog.metrics import Objective
 
 
 @dataclass

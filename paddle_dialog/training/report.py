@@ -17,7 +17,7 @@ from paddle import Tensor
 
 from paddle_dialog.config.loader import flat
 from paddle_dialog.figures import LOG_FILE, open_log
-from paddle_dialog.objective import Objective
+from paddle_dialog.metrics import Objective
 from paddle_dialog.task import Display, Task
 from paddle_dialog.training.distributed import sum_over_ranks
 from paddle_dialog.training.progress import Progress

@@ -29,8 +29,8 @@ from paddle_dialog.data.batching import (
     warn_of_dev_data,
 )
 from paddle_dialog.errors import UserError
+from paddle_dialog.metrics import has_paddlenlp
 from paddle_dialog.models.pretrained_base import base_files, with_hash
-from paddle_dialog.objective import has_paddlenlp
 from paddle_dialog.task import Task
 from paddle_dialog.training import start
 from paddle_dialog.training.distributed import (

@@ -14,7 +14,7 @@ import numpy as np
 
 from paddle_dialog.data.batching import TrainingData
 from paddle_dialog.data.files import Record
-from paddle_dialog.objective import Accuracy
+from paddle_dialog.metrics import Accuracy
 from paddle_dialog.task import Task
 from paddle_dialog.tasks.sentiment.config import SentimentConfig
 from paddle_dialog.tasks.sentiment.data import (
