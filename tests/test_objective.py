@@ -10,7 +10,7 @@ from paddlenlp.metrics import Perplexity as PaddleNLPPerplexity
 
 from paddle_dialog.metrics import Accuracy, Perplexity
 from paddle_dialog.training.losses import SequenceCrossEntropy
-from paddle_dialog.training.report import Meter
+from paddle_dialog.training.progress import Meter
 
 VOCABULARY, STEPS = 11, 5
 

@@ -17,7 +17,7 @@ from visualdl.server.data_manager import DataManager
 
 from paddle_dialog.metrics import Accuracy, Objective, Perplexity
 from paddle_dialog.task import Display
-from paddle_dialog.training.report import Report, configure_logging
+from paddle_dialog.training.progress import Report, configure_logging
 
 TIME = r"\d{4}-\d{2}-\d{2} \d{2}:\d{2}:\d{2} "
 

@@ -11,8 +11,7 @@ from safetensors.numpy import load_file
 
 from paddle_dialog.metrics import Accuracy, Perplexity
 from paddle_dialog.training.losses import SequenceCrossEntropy
-from paddle_dialog.training.progress import Progress
-from paddle_dialog.training.report import Meter
+from paddle_dialog.training.progress import Meter, Progress
 
 
 @pytest.fixture

@@ -43,20 +43,19 @@ from paddle_dialog.training.distributed import (
     sum_over_ranks,
 )
 from paddle_dialog.training.optimizer import build_optimizer, clip_gradients
-from paddle_dialog.training.progress import Plan, Progress, Stop
-from paddle_dialog.training.report import Meter, Report, configure_logging, model_card
+from paddle_dialog.training.progress import Meter, Plan, Progress, Report, Stop, configure_logging, model_card
 from paddle_dialog.training.run_folder import (
     changed_since,
     file_hashes,
     find_start,
     finish_saves,
+    forms_differ,
     pack_training_state,
     refuse_earlier_run,
     remove_earlier_run,
     restore_training_state,
     write_config,
 )
-from paddle_dialog.training.two_forms import forms_differ
 
 if has_paddlenlp():
     import paddlenlp.metrics  # noqa: F401  (loading it takes SIGTERM for itself: before `orderly_stop` does)

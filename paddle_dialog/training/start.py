@@ -25,7 +25,7 @@ from paddle_dialog.recipes import find_model
 from paddle_dialog.task import Task
 from paddle_dialog.text.vocabulary import Vocabulary
 from paddle_dialog.training.distributed import is_main, num_ranks, rank
-from paddle_dialog.training.report import configure_logging
+from paddle_dialog.training.progress import configure_logging
 from paddle_dialog.training.run_folder import TRAINING_FILES
 
 logger = logging.getLogger("paddle_dialog")
