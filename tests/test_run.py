@@ -38,7 +38,7 @@ def follow(
     drawn: list[float] = []
 
     changed: Any = run
-    step, seed, save = run.step, run._seed_dropout, run._save_checkpoint
+    step, seed, save = run.step, run._seed_dropout, run._save
     changed.step = lambda batches: (story.append(f"step{len(batches)}"), step(batches))
     changed._seed_dropout = lambda: (seed(), drawn.append(float(paddle.rand([]))))
 
@@ -52,7 +52,7 @@ def follow(
         return noted
 
     changed._report_averages, changed._evaluate = note("report"), note("evaluate", evaluate)
-    changed._save_checkpoint = lambda: (story.append(f"save{run.progress.step}"), save())
+    changed._save = lambda name: (story.append(f"save{run.progress.step}"), save(name))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("paddle_dialog.training.run.orderly_stop", lambda: Asked(asked))
         run.train()
@@ -129,7 +129,7 @@ def test_a_run_stops_early_where_evaluations_bring_no_gain(
 
     _, run, _ = follow(tmp_path, evaluate=evaluate, epochs=9, eval_every=eval_every, patience=2)
     assert run.stop is Stop.EARLY and run.progress.step == steps
-    assert Plan(TrainingConfig(patience=2), BATCHES).completion(run.progress) is Stop.EARLY
+    assert Plan(TrainingConfig(patience=2), BATCHES, Progress()).completion(run.progress) is Stop.EARLY
 
 
 def test_each_process_draws_for_itself(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

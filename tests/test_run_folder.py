@@ -47,7 +47,7 @@ def leave_run(folder: Path) -> Run:
     run = Run.begin(TASK, recipe(folder))
     for step in (1, 2):
         run.progress.step = run.progress.skipped = step  # none was taken
-        run._save_checkpoint()
+        run._save("last")
     run._save("best")
     return run
 
@@ -211,11 +211,11 @@ def test_a_model_whose_two_forms_differ_answers_through_paddle(
 
 def test_the_plan_of_a_run_whose_epochs_have_another_length_now() -> None:
     settings = TrainingConfig(epochs=3, accumulate=2)
-    assert Plan.resumed(settings, 5, Progress()).total_steps == 9  # two whole steps an epoch, and a rest
-    assert Plan.resumed(settings, 5, Progress(epoch=1, batch=2, step=4)).total_steps == 9
-    longer = Plan.resumed(settings, 10, Progress(epoch=1, batch=2, step=4))
+    assert Plan(settings, 5, Progress()).total_steps == 9  # two whole steps an epoch, and a rest
+    assert Plan(settings, 5, Progress(epoch=1, batch=2, step=4)).total_steps == 9
+    longer = Plan(settings, 10, Progress(epoch=1, batch=2, step=4))
     assert longer.total_steps == 4 + 4 + 5  # what is left of the second epoch, and the third
-    assert Plan.resumed(settings, 3, Progress(epoch=3, step=9)).completion(Progress(step=9)) is Stop.FINISHED
+    assert Plan(settings, 3, Progress(epoch=3, step=9)).completion(Progress(step=9)) is Stop.FINISHED
 
 
 def test_what_is_wrong_with_tiny_data_is_told_once_with_the_remedy(

@@ -1,4 +1,4 @@
-"""How far a run is, what is due after a step, and what is reported: averages, log, curves for VisualDL, model card."""
+"""How far a run is, what is due after a step, and what it reports: averages, log, curves for VisualDL, model card."""
 
 from __future__ import annotations
 
@@ -111,33 +111,24 @@ class Stop(Enum):
     REQUESTED = "a signal asked for it"
 
 
-@dataclass(frozen=True)
 class Plan:
     """The settings of a run in numbers of batches and steps.
 
     Args:
         batches_per_epoch: of each process.
-        steps_more: by which a resumed run has done more (or, below 0, fewer) steps than its epochs have now, since
-            they had another length before.
+        progress: where the run begins or goes on; the epochs that are done may have had another length.
+
+    Attributes:
+        total_steps: of the whole run.
     """
 
-    settings: TrainingConfig
-    batches_per_epoch: int
-    steps_more: int = 0
-
-    @classmethod
-    def resumed(cls, settings: TrainingConfig, batches_per_epoch: int, progress: Progress) -> Plan:
-        """Return the plan of a run from its progress on."""
-        steps_per_epoch = math.ceil(batches_per_epoch / settings.accumulate)
-        usual = progress.epoch * steps_per_epoch + progress.batch // settings.accumulate
-        return cls(settings, batches_per_epoch, progress.step - usual)
-
-    @property
-    def total_steps(self) -> int:
-        """Steps of the whole run; the rest of an epoch's batches makes a step too."""
-        whole = self.settings.epochs * math.ceil(self.batches_per_epoch / self.settings.accumulate)
-        whole += self.steps_more
-        return whole if self.settings.max_steps is None else min(whole, self.settings.max_steps)
+    def __init__(self, settings: TrainingConfig, batches_per_epoch: int, progress: Progress) -> None:
+        self.settings = settings
+        self.batches_per_epoch = batches_per_epoch
+        steps_per_epoch = math.ceil(batches_per_epoch / settings.accumulate)  # the last one of what is left
+        done = progress.epoch * steps_per_epoch + progress.batch // settings.accumulate
+        whole = progress.step + settings.epochs * steps_per_epoch - done
+        self.total_steps = whole if settings.max_steps is None else min(whole, settings.max_steps)
 
     def evaluates_after(self, step: int, ends_epoch: bool) -> bool:
         """Return whether the dev set is evaluated after a step, which may be the last one of its epoch."""
@@ -219,22 +210,14 @@ class Report:
             seconds_left: of the run, estimated.
         """
         name = self._objective.name
-        skipped = figures["skipped_steps"]
-        logger.info(
-            "step %d/%s loss %.4f %s %s lr %.2e grad norm %.2f %.0f %s/s reader %.1f%% eta %s%s",
-            step,
-            of,
-            figures["loss"],
-            name,
-            self._objective.show(figures[name]),
-            figures["learning_rate"],
-            figures["gradient_norm"],
-            figures[f"{self._unit}_per_second"],
-            self._unit,
-            100 * figures["reader_share"],
-            timedelta(seconds=round(seconds_left)),
-            f" skipped {skipped:.0f}" if skipped else "",
+        parts = (
+            f"step {step}/{of} loss {figures['loss']:.4f} {name} {self._objective.show(figures[name])}",
+            f"lr {figures['learning_rate']:.2e} grad norm {figures['gradient_norm']:.2f}",
+            f"{figures[f'{self._unit}_per_second']:.0f} {self._unit}/s reader {figures['reader_share']:.1%}",
+            f"eta {timedelta(seconds=round(seconds_left))}",
         )
+        skipped = figures["skipped_steps"]
+        logger.info("%s%s", " ".join(parts), f" skipped {skipped:.0f}" if skipped else "")
         self._add_points("train", figures, step)
 
     def evaluation(self, step: int, figure: float, best: bool, display: Display) -> None:

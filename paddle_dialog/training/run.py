@@ -16,10 +16,16 @@ import paddle
 from filelock import FileLock
 from paddle import Tensor, nn
 
-from paddle_dialog.bundle.folder import THROUGH_PADDLE, Bundle, bundle_exists, load_bundle, save_bundle
+from paddle_dialog.bundle.folder import (
+    THROUGH_PADDLE,
+    Bundle,
+    bundle_exists,
+    finish_save,
+    load_bundle,
+    save_bundle,
+)
 from paddle_dialog.bundle.weights import read_weights, set_weights
 from paddle_dialog.config.loader import dump
-from paddle_dialog.config.models import PretrainedConfig
 from paddle_dialog.data.batching import (
     TrainingBatches,
     TrainingData,
@@ -48,7 +54,6 @@ from paddle_dialog.training.run_folder import (
     changed_since,
     file_hashes,
     find_start,
-    finish_saves,
     forms_differ,
     pack_training_state,
     refuse_earlier_run,
@@ -102,7 +107,7 @@ class Run:
         order = task.training_batches(config, data.train, num_ranks(), rank())
         self.batches = TrainingBatches(data, order, task.count_units, training.accumulate)
         progress.count_batches(0, len(order))  # the data may have become fewer
-        self.plan = Plan.resumed(training, len(order), progress)
+        self.plan = Plan(training, len(order), progress)
         self._dev = start.dev_batches(config, data)
         self._criterion = task.build_criterion(config)
         self.optimizer, self.schedule = build_optimizer(
@@ -134,13 +139,12 @@ class Run:
         run = cls._new(task, config)
         if is_main():
             remove_earlier_run(run.folder)
-        return run._announced()
+        return run
 
     @classmethod
     def _new(cls, task: Task, config: Any) -> Run:
         """Make a run at step 0, which has changed nothing in its folder but the log."""
-        if isinstance(config.model, PretrainedConfig):
-            config = with_hash(config)
+        config = with_hash(config)
         lock = start.open_folder(config)
         data, network, section = start.begin(task, config)
         progress = Progress(start=section, files=file_hashes(task, config))
@@ -159,10 +163,9 @@ class Run:
         if found is None:
             run = cls._new(task, config)
             logger.info("%s: nothing to resume, so the run begins", folder)
-            return run._announced()
+            return run
         where, bundle, progress = found
-        if isinstance(config.model, PretrainedConfig):
-            config = with_hash(config)
+        config = with_hash(config)
         files = file_hashes(task, config)
         changes = changed_since(where, bundle, config, progress.files, files)
         progress.files = files
@@ -179,9 +182,10 @@ class Run:
         if progress.scaler:
             run.scaler.load_state_dict(run.scaler.state_dict() | progress.scaler)
         if is_main():
-            finish_saves(folder)
+            for name in ("last", "best"):
+                finish_save(folder / name)
         logger.info("resumed from %s at step %d", where, progress.step)
-        return run._announced()
+        return run
 
     def _measure_best_anew(self, best: Path) -> None:
         """Measure the best model so far on a dev set that has changed since; forget it if it is not there."""
@@ -197,12 +201,10 @@ class Run:
         if math.isfinite(figure):
             progress.best_step, progress.best_figure = step, figure
 
-    def _announced(self) -> Run:
-        """Save the settings, and log what the run is about to do."""
+    def _announce(self) -> None:
+        """Log what the run is about to do."""
         for note in self.data.notes:
             logger.info("%s", note)
-        if is_main() and not self._is_over:
-            write_config(self.folder, dump(self.config))
         count = sum(math.prod(parameter.shape) for parameter in self.network.parameters())
         steps = self.plan.total_steps
         logger.info("%s parameters, %d steps in all", f"{count:,}", steps)
@@ -220,12 +222,6 @@ class Run:
                 steps,
                 steps // 10,
             )
-        return self
-
-    @property
-    def _is_over(self) -> bool:
-        """Whether the run had ended before it was resumed, and nothing is left to do."""
-        return self.progress.finished and self.plan.completion(self.progress) is not None
 
     def train(self) -> Progress:
         """Train to the end, or until Ctrl-C or SIGTERM asks to stop after the current step.
@@ -234,11 +230,13 @@ class Run:
             The progress; `stop` says why the run stopped.
         """
         try:
+            self._announce()
             self.stop = self.plan.completion(self.progress)
-            if not self._is_over:
-                with (
-                    orderly_stop() as self._stop_requested
-                ):  # the launcher repeats its signal, also during the save
+            if not (self.stop and self.progress.finished):  # else nothing is left to do
+                if is_main():
+                    write_config(self.folder, dump(self.config))
+                # The launcher repeats its signal, also during the save.
+                with orderly_stop() as self._stop_requested:
                     if self.stop is None:
                         self._train_steps()
                     self._save_results()
@@ -309,7 +307,7 @@ class Run:
         if plan.evaluates_after(progress.step, ends_epoch=progress.batch == 0):
             self._evaluate()
         if progress.step % training.save_every == 0:
-            self._save_checkpoint()
+            self._save("last")
             barrier()
         self.schedule.step()
 
@@ -391,7 +389,7 @@ class Run:
         figure = self._measure()
         best = progress.add_figure(figure, self.task.objective)
         if best:
-            self._save_best()
+            self._save("best")
         if self._report is not None:
             display = self.task.display(self.config, self.network, self.data, SHOWN_EXAMPLES)
             self._report.evaluation(progress.step, figure, best, display)
@@ -429,8 +427,8 @@ class Run:
     def _save_results(self) -> None:
         self.progress.finished = self.plan.completion(self.progress) is not None
         if self.data.dev is None:
-            self._save_best()
-        self._save_checkpoint()  # last: a finished checkpoint says that all else is saved
+            self._save("best")
+        self._save("last")  # last: a finished checkpoint says that all else is saved
         if self.data.dev is not None and self.progress.finished and self.progress.best_step == 0:
             name = self.task.objective.name
             why = f"no dev {name} was finite" if self.progress.curve else "the dev set was never evaluated"
@@ -441,30 +439,22 @@ class Run:
                 self.progress.step,
             )
 
-    def _save_checkpoint(self) -> None:
-        self._save("last", resumable=True)
+    def _save(self, name: str) -> None:
+        """Save the model as `best`, or, with all that a resumed run needs, as `last`.
 
-    def _save_best(self) -> None:
-        """Save the weights as the best; once a run, compare the two forms in which they can answer."""
-        if self._forms_differ is None and is_main():
-            model = self.config.model
-            self._forms_differ = not isinstance(model, PretrainedConfig) and forms_differ(
-                self.task, self.config, self.network, self.data
-            )
-            if self._forms_differ:
-                logger.warning("%s, so 'best' answers through Paddle", FORMS_DIFFER)
-        self._save("best")
-
-    def _save(self, name: str, resumable: bool = False) -> None:
+        With the first best, the two forms in which it can answer are compared.
+        """
         if not is_main():
             return
         task, config, data, progress = self.task, self.config, self.data, self.progress
-        files = task.bundle_files(config, data.vocabularies, data.files)
-        if isinstance(config.model, PretrainedConfig):
-            files |= base_files(config)
+        if name == "best" and self._forms_differ is None:
+            self._forms_differ = forms_differ(task, config, self.network, data)
+            if self._forms_differ:
+                logger.warning("%s, so 'best' answers through Paddle", FORMS_DIFFER)
+        files = task.bundle_files(config, data.vocabularies, data.files) | base_files(config)
         if self._forms_differ:
             files[THROUGH_PADDLE] = f"{FORMS_DIFFER}\n".encode()
-        if resumable:
+        if name == "last":
             progress.scaler = {key: float(value) for key, value in self.scaler.state_dict().items()}
             files |= pack_training_state(progress, self.optimizer, self.network)
         card = model_card(task, config, progress, self.plan.batches_per_epoch, data.notes)
