@@ -10,7 +10,6 @@ from pathlib import Path
 import numpy as np
 import paddle
 import pytest
-from conftest import Trained
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from paddle import nn
@@ -39,12 +38,12 @@ def value_of(folder: Path) -> float:
 
 
 @pytest.fixture
-def saved(tmp_path: Path) -> Path:
+def saved(tmp_path):
     save_bundle(make_bundle(), tmp_path / "best")
     return tmp_path / "best"
 
 
-def test_what_is_saved_is_loaded(saved: Path) -> None:
+def test_what_is_saved_is_loaded(saved):
     loaded, original = load_bundle(str(saved)), make_bundle()
     assert dataclasses.replace(loaded, weights={}) == dataclasses.replace(original, weights={})
     assert loaded.weights.keys() == original.weights.keys()
@@ -59,7 +58,7 @@ def test_what_is_saved_is_loaded(saved: Path) -> None:
 @pytest.mark.parametrize(
     "name", ["model.safetensors", "config.yaml", "text.vocabulary.txt", "README.md", "x.bin"]
 )
-def test_a_damaged_file_is_named(saved: Path, name: str) -> None:
+def test_a_damaged_file_is_named(saved, name):
     content = bytearray((saved / name).read_bytes())
     content[-1] ^= 1
     (saved / name).write_bytes(content)
@@ -68,13 +67,13 @@ def test_a_damaged_file_is_named(saved: Path, name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["model.safetensors", "text.vocabulary.txt"])
-def test_a_missing_file_is_named(saved: Path, name: str) -> None:
+def test_a_missing_file_is_named(saved, name):
     (saved / name).unlink()
     with pytest.raises(UserError, match=f"{name}: cannot be read .*incomplete"):
         load_bundle(saved)
 
 
-def test_a_foreign_or_absent_folder_is_no_bundle(tmp_path: Path) -> None:
+def test_a_foreign_or_absent_folder_is_no_bundle(tmp_path):
     (tmp_path / "notes.txt").write_text("hello", encoding="utf-8")
     for folder in (tmp_path, tmp_path / "nowhere"):
         with pytest.raises(UserError, match="is not a bundle"):
@@ -88,35 +87,33 @@ def change_manifest(folder: Path, change: Callable[[dict[str, object]], object])
     path.write_text(json.dumps(manifest), encoding="utf-8")
 
 
-def test_a_format_of_the_future_is_refused_by_its_number(saved: Path) -> None:
+def test_a_format_of_the_future_is_refused_by_its_number(saved):
     change_manifest(saved, lambda manifest: manifest.update(format=2, sha256="moved elsewhere"))
     with pytest.raises(UserError, match="has format 2, and this version reads format 1"):
         load_bundle(saved)
 
 
 @pytest.mark.parametrize("key", ["format", "task", "sha256"])
-def test_a_manifest_without_a_key_is_damaged(saved: Path, key: str) -> None:
+def test_a_manifest_without_a_key_is_damaged(saved, key):
     change_manifest(saved, lambda manifest: manifest.pop(key))
     with pytest.raises(UserError, match=f"bundle.json: is damaged.*{key}"):
         load_bundle(saved)
 
 
 @pytest.mark.parametrize("text", ["", "{", "[1]", "3", '"x"', "\xff"])
-def test_a_manifest_that_is_no_manifest_is_damaged(saved: Path, text: str) -> None:
+def test_a_manifest_that_is_no_manifest_is_damaged(saved, text):
     (saved / "bundle.json").write_bytes(text.encode("latin-1"))
     with pytest.raises(UserError, match=r"bundle\.json: is damaged"):
         load_bundle(saved)
 
 
-def test_a_manifest_that_lists_no_weights_is_refused(saved: Path) -> None:
+def test_a_manifest_that_lists_no_weights_is_refused(saved):
     change_manifest(saved, lambda manifest: manifest["sha256"].pop("model.safetensors"))  # type: ignore[attr-defined]
     with pytest.raises(UserError, match=r"not a bundle .*model\.safetensors"):
         load_bundle(saved)
 
 
-def test_a_bundle_that_cannot_take_its_place_gives_the_old_one_back(
-    saved: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_bundle_that_cannot_take_its_place_gives_the_old_one_back(saved, monkeypatch):
     rename = Path.rename
 
     def failing(self: Path, target: Path) -> Path:
@@ -130,7 +127,7 @@ def test_a_bundle_that_cannot_take_its_place_gives_the_old_one_back(
     assert value_of(saved) == 1.0
 
 
-def test_a_folder_that_cannot_be_made_is_a_user_error(tmp_path: Path) -> None:
+def test_a_folder_that_cannot_be_made_is_a_user_error(tmp_path):
     (tmp_path / "file").write_text("in the way", encoding="utf-8")
     with pytest.raises(UserError, match="cannot write the bundle"):
         save_bundle(make_bundle(), tmp_path / "file" / "best")
@@ -140,7 +137,7 @@ def network(vocab_size: int = 20) -> nn.Layer:
     return Seq2Seq(CONFIG, vocab_size)
 
 
-def test_weights_of_another_model_are_refused_by_a_name() -> None:
+def test_weights_of_another_model_are_refused_by_a_name():
     weights = read_weights(network())
     with pytest.raises(UserError, match=r"here: .*another model \(encoder.stack.layers.0.self_attention"):
         set_weights(
@@ -150,7 +147,7 @@ def test_weights_of_another_model_are_refused_by_a_name() -> None:
         set_weights(network(), {**weights, "odd.weight": np.zeros(1)}, "here")
 
 
-def test_weights_of_another_vocabulary_are_refused_and_change_nothing() -> None:
+def test_weights_of_another_vocabulary_are_refused_and_change_nothing():
     target = network(21)
     before = read_weights(target)
     with pytest.raises(UserError, match=r"here: source_embedding.* \[20, 8\].* \[21, 8\].* vocabulary"):
@@ -159,7 +156,7 @@ def test_weights_of_another_vocabulary_are_refused_and_change_nothing() -> None:
         np.testing.assert_array_equal(array, before[name])
 
 
-def test_half_precision_weights_fill_a_single_precision_network(tmp_path: Path) -> None:
+def test_half_precision_weights_fill_a_single_precision_network(tmp_path):
     source, target = network(), network()
     halves = {name: array.astype("float16") for name, array in read_weights(source).items()}
     save_bundle(Bundle("couplet", "", {}, halves), tmp_path / "half")
@@ -171,7 +168,7 @@ def test_half_precision_weights_fill_a_single_precision_network(tmp_path: Path) 
         np.testing.assert_array_equal(tensor.numpy(), halves[name].astype("float32"))
 
 
-def test_a_parameter_of_several_layers_is_stored_once_and_found_under_any_name() -> None:
+def test_a_parameter_of_several_layers_is_stored_once_and_found_under_any_name():
     config = LstmAttentionConfig(embedding_size=8, hidden_size=8)
     source = Seq2Seq(config, 20)
     weights = read_weights(source)
@@ -190,7 +187,7 @@ def test_a_parameter_of_several_layers_is_stored_once_and_found_under_any_name()
 
 @settings(max_examples=30)
 @given(seed=st.integers(0, 999), rows=st.integers(1, 5), size=st.sampled_from([1e-3, 1.0, 1e3]))
-def test_a_number_comes_back_within_half_a_step_of_its_row(seed: int, rows: int, size: float) -> None:
+def test_a_number_comes_back_within_half_a_step_of_its_row(seed, rows, size):
     draws = np.random.default_rng(seed)
     weights = {
         "table": (size * draws.normal(size=(rows, 6))).astype(np.float32),
@@ -206,14 +203,14 @@ def test_a_number_comes_back_within_half_a_step_of_its_row(seed: int, rows: int,
     assert all((found[name] == weights[name]).all() for name in weights.keys() - {"table"})
 
 
-def test_the_numbers_of_a_matrix_by_hand() -> None:
+def test_the_numbers_of_a_matrix_by_hand():
     tensors = quantize({"table": np.array([[1.27, -0.634], [0.0, 0.0]], np.float32)})
     assert tensors["table"].dtype == np.int8 and tensors["table"].tolist() == [[127, -63], [0, 0]]
     assert tensors["table" + SCALE][0, 0] == pytest.approx(0.01)
     assert EightBitWeights(tensors)["table"] == pytest.approx(np.array([[1.27, -0.63], [0.0, 0.0]]))
 
 
-def test_a_bundle_that_is_saved_again_keeps_its_8_bits(trained: dict[str, Trained], tmp_path: Path) -> None:
+def test_a_bundle_that_is_saved_again_keeps_its_8_bits(trained, tmp_path):
     bundle = dataclasses.replace(load_bundle(trained["lstm"].folder / "last"), eight_bits=True)
     save_bundle(bundle, tmp_path / "once")
     save_bundle(load_bundle(tmp_path / "once"), tmp_path / "twice")
@@ -232,7 +229,7 @@ def logits(network: Seq2Seq) -> np.ndarray:
     return network(source, lengths, paddle.to_tensor([[2, 4, 5], [2, 6, 7]])).numpy()
 
 
-def test_more_layers_and_rows_change_nothing_at_first_and_then_learn() -> None:
+def test_more_layers_and_rows_change_nothing_at_first_and_then_learn():
     small = Seq2Seq(SMALL, 12)
     large = Seq2Seq(dataclasses.replace(SMALL, encoder_layers=3, decoder_layers=3), 14)
     first = read_weights(large)
@@ -248,7 +245,7 @@ def test_more_layers_and_rows_change_nothing_at_first_and_then_learn() -> None:
     assert len(ends) == 6 and all(float(weight.grad.abs().sum()) > 0 for weight in ends)
 
 
-def test_a_network_of_the_same_size_takes_the_weights_as_they_are() -> None:
+def test_a_network_of_the_same_size_takes_the_weights_as_they_are():
     given = read_weights(Seq2Seq(SMALL, 12))
     found = grow_weights(read_weights(Seq2Seq(SMALL, 12)), given)
     assert found.keys() == given.keys() and all(found[name] is given[name] for name in given)

@@ -56,7 +56,7 @@ class Trainer:
         restore_training_state(load_bundle(folder), folder, self.progress, self.optimizer, self.network)
 
 
-def test_all_counters_survive(tmp_path: Path) -> None:
+def test_all_counters_survive(tmp_path):
     trainer = Trainer(LSTM)
     curve = [(450, 50.5), (900, 41.25)]
     counters = Progress(2, 17, 1, 3.5, 41.25, 900, 2, True, curve, objective="perplexity")
@@ -67,7 +67,7 @@ def test_all_counters_survive(tmp_path: Path) -> None:
 
 
 @pytest.fixture
-def run_folder(tmp_path: Path) -> Path:
+def run_folder(tmp_path):
     """Return a run that saved at step 1 (now `last.previous`) and at step 2 (`last`)."""
     trainer = Trainer(LSTM)
     for _ in range(2):
@@ -91,9 +91,7 @@ def step_found(folder: Path) -> tuple[str, int]:
 @pytest.mark.parametrize(
     "name", ["model.safetensors", "optimizer.safetensors", "progress.json", "bundle.json"]
 )
-def test_a_damaged_checkpoint_is_named_and_the_previous_taken(
-    run_folder: Path, name: str, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_damaged_checkpoint_is_named_and_the_previous_taken(run_folder, name, caplog, monkeypatch):
     monkeypatch.setattr(logging.getLogger("paddle_dialog"), "propagate", True)
     if name == "bundle.json":
         (run_folder / "last" / name).write_text("{", encoding="utf-8")
@@ -106,9 +104,7 @@ def test_a_damaged_checkpoint_is_named_and_the_previous_taken(
     assert "last.previous" in message
 
 
-def test_the_newest_whole_checkpoint_is_found_and_a_torso_passed_over_in_silence(
-    run_folder: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_the_newest_whole_checkpoint_is_found_and_a_torso_passed_over_in_silence(run_folder, caplog):
     assert step_found(run_folder) == ("last", 2)
     (run_folder / "last").rename(run_folder / "last.partial")
     assert step_found(run_folder) == ("last.partial", 2)  # the save was killed between its renames
@@ -117,7 +113,7 @@ def test_the_newest_whole_checkpoint_is_found_and_a_torso_passed_over_in_silence
     assert caplog.records == []
 
 
-def test_where_all_checkpoints_are_damaged_each_is_named(run_folder: Path) -> None:
+def test_where_all_checkpoints_are_damaged_each_is_named(run_folder):
     assert find_checkpoint(run_folder / "nowhere") is None
     for name in ("last", "last.previous"):
         damage(run_folder / name)
@@ -125,7 +121,7 @@ def test_where_all_checkpoints_are_damaged_each_is_named(run_folder: Path) -> No
         find_checkpoint(run_folder)
 
 
-def test_counters_of_another_version_are_refused(run_folder: Path) -> None:
+def test_counters_of_another_version_are_refused(run_folder):
     bundle = load_bundle(run_folder / "last")
     for text in (b"{}", b"[]", b'{"curve": [], "pace": 3}', b"{"):
         with pytest.raises(UserError, match=r"here/progress\.json: is not of this version"):
@@ -140,12 +136,12 @@ def test_counters_of_another_version_are_refused(run_folder: Path) -> None:
         (replace(LSTM, hidden_size=12), "has shape"),
     ],
 )
-def test_a_checkpoint_of_another_model_is_refused(run_folder: Path, other: ModelConfig, message: str) -> None:
+def test_a_checkpoint_of_another_model_is_refused(run_folder, other, message):
     with pytest.raises(UserError, match=message):
         Trainer(other).restore(run_folder / "last")
 
 
-def test_a_checkpoint_in_which_other_parameters_were_trained_is_refused(run_folder: Path) -> None:
+def test_a_checkpoint_in_which_other_parameters_were_trained_is_refused(run_folder):
     trainer = Trainer(LSTM)
     table: nn.Layer = trainer.network.source_embedding
     table.weight.trainable = False

@@ -66,7 +66,7 @@ def written(folder: Path, text: str | bytes, name: str = "data.txt") -> Path:
 
 
 @pytest.mark.parametrize("form", [*POEM_FILES, *UNTITLED])
-def test_poems_are_read_for_what_they_are(tmp_path: Path, form: str) -> None:
+def test_poems_are_read_for_what_they_are(tmp_path, form):
     wanted = [Poem(title if form in POEM_FILES else "", body) for title, body in TITLED]
     assert read_texts(str(written(tmp_path, (POEM_FILES | UNTITLED)[form]))) == wanted
 
@@ -96,19 +96,17 @@ TALKS = {
 
 
 @pytest.mark.parametrize("form", TALKS)
-def test_dialogues_are_read_for_what_they_are(tmp_path: Path, form: str) -> None:
+def test_dialogues_are_read_for_what_they_are(tmp_path, form):
     ((_, record),) = read_conversations(written(tmp_path, TALKS[form]))
     assert "".join(record["turns"]).replace("了，工", "了工") == "".join(TALK) and len(record["turns"]) == 4
 
 
-def test_files_of_one_dialogue_may_be_joined(tmp_path: Path) -> None:
+def test_files_of_one_dialogue_may_be_joined(tmp_path):
     path = written(tmp_path, dumped(SMILE[:2], SMILE[2:], indent=4).replace("]\n[", "]["))
     assert [record["turns"] for _, record in read_conversations(path)] == [TALK[:2], TALK[2:]]
 
 
-def test_a_conversation_without_an_answer_is_left_out(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_a_conversation_without_an_answer_is_left_out(tmp_path, caplog):
     path = written(tmp_path, dumped({"messages": MESSAGES[:1]}, {"messages": MESSAGES[:2]}))
     assert [number for number, _ in read_conversations(path)] == [2]
     assert "1 conversations without an answer left out" in caplog.text
@@ -125,7 +123,7 @@ REVIEW_FILES = {
 
 
 @pytest.mark.parametrize("form", REVIEW_FILES)
-def test_reviews_are_read_for_what_they_are(tmp_path: Path, form: str) -> None:
+def test_reviews_are_read_for_what_they_are(tmp_path, form):
     found = [(label, text) for _, label, text in read_reviews(written(tmp_path, REVIEW_FILES[form]))]
     assert found == [(1, PRAISE), (0, BLAME)]
 
@@ -140,7 +138,7 @@ def test_reviews_are_read_for_what_they_are(tmp_path: Path, form: str) -> None:
         ("1,good, very\n0,bad\n", ["good, very", "bad"]),
     ],
 )
-def test_quotes_that_do_not_fit_are_the_text_s(tmp_path: Path, text: str, wanted: list[str]) -> None:
+def test_quotes_that_do_not_fit_are_the_text_s(tmp_path, text, wanted):
     assert [text for *_, text in read_reviews(written(tmp_path, text))] == wanted
 
 
@@ -170,7 +168,7 @@ READERS = {"poem": read_poems, "talk": read_conversations, "review": read_review
         ("review", "label,review\n1,good, very\n", ":2: 3 columns found, and the header has 2"),
     ],
 )
-def test_what_is_none_of_the_forms_is_named(tmp_path: Path, reader: str, text: str, said: str) -> None:
+def test_what_is_none_of_the_forms_is_named(tmp_path, reader, text, said):
     with pytest.raises(UserError, match="data.txt" + (said if said[0] == ":" else f": {said}")) as caught:
         list(READERS[reader](written(tmp_path, text)))
     assert "\n" not in str(caught.value)
@@ -202,7 +200,7 @@ PICKLE = pickle.dumps({"a": 1})
     ],
     ids=["xlsx", "npy", "pickle", "parquet"],
 )
-def test_what_is_no_text_is_named_by_its_first_bytes(tmp_path: Path, content: bytes, said: str) -> None:
+def test_what_is_no_text_is_named_by_its_first_bytes(tmp_path, content, said):
     with pytest.raises(UserError, match=said):
         list(read_lines(written(tmp_path, content)))
 
@@ -236,7 +234,7 @@ FORMS = {"poem": POEM_FILES | UNTITLED, "empathetic": TALKS, "sentiment": REVIEW
 
 
 @pytest.mark.parametrize(("task", "form"), [(task, form) for task, forms in FORMS.items() for form in forms])
-def test_a_file_trains_and_is_evaluated_as_it_is(tmp_path: Path, task: str, form: str) -> None:
+def test_a_file_trains_and_is_evaluated_as_it_is(tmp_path, task, form):
     outcome = trained(tmp_path, task, FORMS[task][form])
     assert outcome.status == 0, outcome.stderr
     options = ["--weights", tmp_path / "run", "--data", tmp_path / "data.txt", "--json"]
@@ -247,14 +245,12 @@ def test_a_file_trains_and_is_evaluated_as_it_is(tmp_path: Path, task: str, form
 
 
 @pytest.mark.parametrize("task", TASKS)
-def test_bad_data_is_one_line_of_the_command(tmp_path: Path, task: str) -> None:
+def test_bad_data_is_one_line_of_the_command(tmp_path, task):
     assert "data.txt" in trained(tmp_path, task, "1;2;3\n").error_line()
     assert "a pickle of Python" in trained(tmp_path, task, PICKLE).error_line()
 
 
-def test_the_arrays_of_empdg_and_moel_are_turned_by_the_script_of_the_page(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_arrays_of_empdg_and_moel_are_turned_by_the_script_of_the_page(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     contexts = np.empty(2, dtype=object)
     contexts[:] = [["my dog died .", "oh no !", "he was old ."], ["i won a prize ."]]
@@ -273,7 +269,7 @@ def test_the_arrays_of_empdg_and_moel_are_turned_by_the_script_of_the_page(
 
 
 @pytest.mark.parametrize("task", ["couplet", "poem", "sentiment_zh", "translation", "empathetic_zh"])
-def test_traditional_characters_are_measured_as_simplified_ones(tmp_path: Path, task: str) -> None:
+def test_traditional_characters_are_measured_as_simplified_ones(tmp_path, task):
     traditional, plain = TABLE.read_text(encoding="utf-8").splitlines()
     letters = dict(zip(map(ord, "东风书云马鸟时见说门"), "東風書雲馬鳥時見說門", strict=True))
     assert set(letters.values()) <= set(traditional) and {chr(letter) for letter in letters} <= set(plain)
@@ -294,7 +290,7 @@ def test_traditional_characters_are_measured_as_simplified_ones(tmp_path: Path, 
     assert shown[0] == shown[1]
 
 
-def test_traditional_characters_are_said_once(caplog: pytest.LogCaptureFixture) -> None:
+def test_traditional_characters_are_said_once(caplog):
     _log_once.cache_clear()
     with caplog.at_level("INFO"):
         assert [read_as_simplified(text) for text in ("东", "東風", "書")] == ["东", "东风", "书"]

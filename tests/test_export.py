@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import json
 import re
-from pathlib import Path
 
 import numpy as np
 import pytest
 from command import run_here
-from conftest import Trained
 from safetensors.numpy import load_file
 
 import paddle_dialog
@@ -19,9 +17,7 @@ from paddle_dialog.errors import UserError
 
 
 @pytest.mark.parametrize("eight_bits", [False, True])
-def test_exported_bundle_answers_alike_in_half_the_size(
-    trained: dict[str, Trained], tmp_path: Path, eight_bits: bool
-) -> None:
+def test_exported_bundle_answers_alike_in_half_the_size(trained, tmp_path, eight_bits):
     source = trained["transformer"].folder / "last"
     about, metrics = tmp_path / "about.md", tmp_path / "metrics.json"
     about.write_text("## Use\nFor verse.\n", encoding="utf-8")
@@ -56,7 +52,7 @@ def test_exported_bundle_answers_alike_in_half_the_size(
     assert "| perplexity | 1.2500 |" in card and "| form.length_equal | 1.0000 |" in card
 
 
-def test_only_what_the_task_names_ships(trained: dict[str, Trained], tmp_path: Path) -> None:
+def test_only_what_the_task_names_ships(trained, tmp_path):
     source = trained["transformer"].folder / "last"
     assert "optimizer.safetensors" in load_bundle(source).extra
     export_bundle(source, tmp_path / "shipped")
@@ -65,7 +61,7 @@ def test_only_what_the_task_names_ships(trained: dict[str, Trained], tmp_path: P
     }
 
 
-def test_weights_beyond_float16_are_refused(trained: dict[str, Trained], tmp_path: Path) -> None:
+def test_weights_beyond_float16_are_refused(trained, tmp_path):
     bundle = load_bundle(trained["transformer"].folder / "best")
     weights = {name: values * np.float32(1e9) for name, values in bundle.weights.items()}
     save_bundle(Bundle(bundle.task, bundle.config_text, bundle.vocabularies, weights), tmp_path / "big")
@@ -74,7 +70,7 @@ def test_weights_beyond_float16_are_refused(trained: dict[str, Trained], tmp_pat
     assert not (tmp_path / "out").exists()
 
 
-def test_a_run_starts_from_the_weights_of_another(trained: dict[str, Trained], tmp_path: Path) -> None:
+def test_a_run_starts_from_the_weights_of_another(trained, tmp_path):
     first = trained["transformer"]
     options = [
         *("-o", f"training.start_from={first.folder}/best", "-o", f"output_dir={tmp_path}/second"),
@@ -91,7 +87,7 @@ def test_a_run_starts_from_the_weights_of_another(trained: dict[str, Trained], t
     assert "nowhere: is not a bundle" in line
 
 
-def test_nothing_but_a_bundle_is_written_over(trained: dict[str, Trained], tmp_path: Path) -> None:
+def test_nothing_but_a_bundle_is_written_over(trained, tmp_path):
     source = trained["lstm"].folder / "last"
     file, folder = tmp_path / "couplets.tsv", tmp_path / "notes"
     file.write_text("春\t秋\n", encoding="utf-8")
@@ -106,9 +102,7 @@ def test_nothing_but_a_bundle_is_written_over(trained: dict[str, Trained], tmp_p
         assert run_here("export", "--weights", source, "--output", tmp_path / "new").status == 0
 
 
-def test_another_model_is_replaced_where_that_is_asked_for(
-    trained: dict[str, Trained], tmp_path: Path
-) -> None:
+def test_another_model_is_replaced_where_that_is_asked_for(trained, tmp_path):
     target, sources = tmp_path / "out", [trained[name].folder / "last" for name in ("lstm", "transformer")]
     export = ("export", "--output", target, "--weights")
     assert run_here(*export, sources[0]).status == run_here(*export, sources[0]).status == 0
@@ -117,7 +111,7 @@ def test_another_model_is_replaced_where_that_is_asked_for(
     assert run_here(*export, sources[1], "--overwrite").status == 0
 
 
-def test_what_is_not_ours_is_kept(trained: dict[str, Trained], tmp_path: Path) -> None:
+def test_what_is_not_ours_is_kept(trained, tmp_path):
     target = tmp_path / "out"
     for name in ("out.partial", "out.previous"):
         (tmp_path / name).mkdir()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -26,7 +25,7 @@ DIALOGUES = [
 ]
 
 
-def test_confusions_are_counted_by_annotated_and_predicted_label() -> None:
+def test_confusions_are_counted_by_annotated_and_predicted_label():
     assert sorted(BY_KINSHIP) == sorted(EMOTIONS)
     sad, proud, joyful = (EMOTIONS.index(label) for label in ("sad", "proud", "joyful"))
     predicted, gold = np.array([sad, joyful, joyful, proud]), np.array([sad, sad, sad, proud])
@@ -44,7 +43,7 @@ def test_confusions_are_counted_by_annotated_and_predicted_label() -> None:
     assert report["emotions"]["sad"] == expected
 
 
-def test_a_right_prediction_darkens_the_diagonal_and_a_wrong_one_its_cell() -> None:
+def test_a_right_prediction_darkens_the_diagonal_and_a_wrong_one_its_cell():
     darkest = (8, 48, 107)  # of matplotlib's "Blues"
 
     def quarters(counts: list[list[int]]) -> np.ndarray:
@@ -59,7 +58,7 @@ def test_a_right_prediction_darkens_the_diagonal_and_a_wrong_one_its_cell() -> N
     assert right[0] == pytest.approx(upper[0], abs=3) and right[1] == pytest.approx(lower[1], abs=3)
 
 
-def test_a_picture_is_a_png_and_in_visualdl(tmp_path: Path) -> None:
+def test_a_picture_is_a_png_and_in_visualdl(tmp_path):
     from visualdl import LogReader
 
     folder, picture = FigureFolder(tmp_path / "new" / "figures"), np.zeros((3, 5, 3), dtype=np.uint8)
@@ -77,7 +76,7 @@ def test_a_picture_is_a_png_and_in_visualdl(tmp_path: Path) -> None:
         FigureFolder(path)
 
 
-def test_evaluate_draws_the_emotions(tmp_path: Path) -> None:
+def test_evaluate_draws_the_emotions(tmp_path):
     recipe, data, folder = (
         save_model(tmp_path, decoding={"max_length": 3}),
         tmp_path / "d.jsonl",

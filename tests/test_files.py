@@ -30,17 +30,17 @@ def refusal(path: str | Path) -> str:
 
 
 @pytest.mark.parametrize("suffix", ["", ".gz", ".xz"])
-def test_bom_and_both_line_ends_are_removed_and_numbers_start_at_one(tmp_path: Path, suffix: str) -> None:
+def test_bom_and_both_line_ends_are_removed_and_numbers_start_at_one(tmp_path, suffix):
     path = write(tmp_path, suffix, b"\xef\xbb\xbf" + "春\r\n\r\n秋\t月\n 末".encode())
     assert list(read_lines(path)) == [(1, "春"), (2, ""), (3, "秋\t月"), (4, " 末")]
 
 
-def test_only_a_line_feed_ends_a_line_and_only_a_leading_bom_is_dropped(tmp_path: Path) -> None:
+def test_only_a_line_feed_ends_a_line_and_only_a_leading_bom_is_dropped(tmp_path):
     path = write(tmp_path, "", "a\u2028b\x0bc\x85d\re\n\ufefff\n".encode())
     assert list(read_lines(str(path))) == [(1, "a\u2028b\x0bc\x85d\re"), (2, "\ufefff")]
 
 
-def test_suffix_is_read_in_any_case_and_archives_of_several_streams_to_the_end(tmp_path: Path) -> None:
+def test_suffix_is_read_in_any_case_and_archives_of_several_streams_to_the_end(tmp_path):
     for suffix in (".gz", ".XZ"):
         pack = WRITERS[suffix.lower()]
         path = tmp_path / f"two{suffix}"
@@ -52,7 +52,7 @@ def test_suffix_is_read_in_any_case_and_archives_of_several_streams_to_the_end(t
 @given(
     lines=st.lists(st.text(st.characters(exclude_characters="\r\n", exclude_categories=["Cs"])), min_size=1)
 )
-def test_lines_written_come_back(tmp_path_factory: pytest.TempPathFactory, lines: list[str]) -> None:
+def test_lines_written_come_back(tmp_path_factory, lines):
     if lines[0].startswith("\ufeff"):
         lines[0] = "x" + lines[0]
     path = write(tmp_path_factory.mktemp("lines"), ".gz", "".join(line + "\n" for line in lines).encode())
@@ -60,7 +60,7 @@ def test_lines_written_come_back(tmp_path_factory: pytest.TempPathFactory, lines
 
 
 @pytest.mark.parametrize("suffix", ["", ".gz", ".xz"])
-def test_line_that_is_not_utf8_is_named_after_the_good_ones(tmp_path: Path, suffix: str) -> None:
+def test_line_that_is_not_utf8_is_named_after_the_good_ones(tmp_path, suffix):
     path = write(tmp_path, suffix, "好\n".encode() + "ab好".encode("gbk") + b"\n")
     lines = read_lines(path)
     assert next(lines) == (1, "好")
@@ -70,7 +70,7 @@ def test_line_that_is_not_utf8_is_named_after_the_good_ones(tmp_path: Path, suff
         next(lines)
 
 
-def test_folder_and_file_used_as_folder(tmp_path: Path) -> None:
+def test_folder_and_file_used_as_folder(tmp_path):
     (tmp_path / "folder.gz").mkdir()
     assert "this is a folder" in refusal(tmp_path / "folder.gz")
     assert "this is a folder" in refusal(tmp_path)
@@ -79,7 +79,7 @@ def test_folder_and_file_used_as_folder(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("suffix", ["", ".gz", ".xz"])
-def test_empty_file_and_archive_of_nothing(tmp_path: Path, suffix: str) -> None:
+def test_empty_file_and_archive_of_nothing(tmp_path, suffix):
     path = write(tmp_path, suffix, b"")
     assert "the file is empty" in refusal(path)
     path.write_bytes(b"")
@@ -87,7 +87,7 @@ def test_empty_file_and_archive_of_nothing(tmp_path: Path, suffix: str) -> None:
 
 
 @pytest.mark.parametrize("suffix", [".gz", ".xz"])
-def test_what_is_no_sound_archive(tmp_path: Path, suffix: str) -> None:
+def test_what_is_no_sound_archive(tmp_path, suffix):
     path = write(tmp_path, suffix, "".join(f"{n * n * 7919 % 10007}\n" for n in range(5000)).encode())
     whole = path.read_bytes()
     path.write_bytes(whole[:-40])
@@ -100,7 +100,7 @@ def test_what_is_no_sound_archive(tmp_path: Path, suffix: str) -> None:
     assert "plain text under a name without that suffix" in refusal(path)
 
 
-def test_no_permission_and_no_possible_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_permission_and_no_possible_path(tmp_path, monkeypatch):
     path = write(tmp_path, "", b"x")
 
     def refuse(*_: object, **__: object) -> None:  # chmod does not stop root

@@ -43,7 +43,7 @@ def run(
 
 
 @SMOOTHINGS
-def test_gradient_is_that_of_a_plain_computation(smoothing: float) -> None:
+def test_gradient_is_that_of_a_plain_computation(smoothing):
     criterion, logits = SequenceCrossEntropy(smoothing), paddle.to_tensor(LOGITS, stop_gradient=False)
     criterion(logits, paddle.to_tensor(LABELS), paddle.to_tensor(MASK)).backward()
     assert criterion.token_nll.stop_gradient
@@ -52,13 +52,13 @@ def test_gradient_is_that_of_a_plain_computation(smoothing: float) -> None:
     np.testing.assert_allclose(logits.grad.numpy(), expected, atol=1e-6)
 
 
-def test_a_batch_without_tokens_costs_nothing() -> None:
+def test_a_batch_without_tokens_costs_nothing():
     assert run(0.1, LOGITS, LABELS, np.zeros_like(MASK))[0] == 0.0
 
 
 @settings(deadline=None, max_examples=25)
 @given(st.integers(0, 10_000), st.floats(0.0, 1.0), st.floats(0.1, 6.0))
-def test_loss_equals_the_formula_for_any_logits(seed: int, smoothing: float, scale: float) -> None:
+def test_loss_equals_the_formula_for_any_logits(seed, smoothing, scale):
     """Logits closer than 64 to each other: beyond that Paddle's softmax on the CPU ends."""
     rng = np.random.default_rng(seed)
     logits = rng.normal(0.0, scale, (3, 4, 7)).astype("float32")

@@ -19,7 +19,7 @@ from paddle_dialog.metrics import (
 )
 
 
-def test_confusion_and_f1_are_those_of_scikit_learn() -> None:
+def test_confusion_and_f1_are_those_of_scikit_learn():
     generator = np.random.default_rng(5)
     gold, predicted = generator.integers(0, 2, 200), generator.integers(0, 2, 200)
     confusion = confusion_matrix(predicted, gold, 2)
@@ -28,7 +28,7 @@ def test_confusion_and_f1_are_those_of_scikit_learn() -> None:
     assert f1_score(confusion_matrix(np.zeros(3, int), np.zeros(3, int), 2)) == 0.0
 
 
-def test_calibration_error_is_the_weighted_gap_of_each_bin() -> None:
+def test_calibration_error_is_the_weighted_gap_of_each_bin():
     probabilities = np.array([[0.1, 0.9], [0.91, 0.09], [0.4, 0.6]])
     # The first two share a bin (0.8667 to 0.9333): one of them is right. The third is right at 0.6.
     expected = (abs(1 - 0.9 - 0.91) + abs(1 - 0.6)) / 3

@@ -64,7 +64,7 @@ def recipe(task: Task, folder: Path, **training: Any) -> ExperimentConfig:
     )
 
 
-def test_a_classifier_is_trained_for_its_accuracy(tmp_path: Path) -> None:
+def test_a_classifier_is_trained_for_its_accuracy(tmp_path):
     config = recipe(Classifier(), tmp_path / "run", epochs=20, patience=15)
     run = Run.begin(Classifier(), config)
     progress = run.train()
@@ -80,7 +80,7 @@ def test_a_classifier_is_trained_for_its_accuracy(tmp_path: Path) -> None:
         run.task.predictor(config, TrainedModel({}, lambda: run.network))
 
 
-def test_early_stopping_waits_for_a_higher_accuracy(tmp_path: Path) -> None:
+def test_early_stopping_waits_for_a_higher_accuracy(tmp_path):
     run = Run.begin(Classifier(), recipe(Classifier(), tmp_path, epochs=200, patience=2))
     progress = run.train()
     assert run.stop is Stop.EARLY and progress.step < 1200 and progress.finished
@@ -93,7 +93,7 @@ def test_early_stopping_waits_for_a_higher_accuracy(tmp_path: Path) -> None:
     assert "already finished" not in log.read_text(encoding="utf-8")
 
 
-def test_a_run_is_not_resumed_for_another_objective(tmp_path: Path) -> None:
+def test_a_run_is_not_resumed_for_another_objective(tmp_path):
     config = recipe(Classifier(), tmp_path, max_steps=1)
     Run.begin(Classifier(), config).train()
 

@@ -6,7 +6,6 @@ import dataclasses
 import logging
 import math
 import re
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +22,7 @@ TIME = r"\d{4}-\d{2}-\d{2} \d{2}:\d{2}:\d{2} "
 
 
 @pytest.fixture(autouse=True)
-def restore_logging() -> Iterator[None]:
+def restore_logging():
     """Leave no handler of a test's folder behind."""
     logger = logging.getLogger("paddle_dialog")
     handlers, level, propagate = list(logger.handlers), logger.level, logger.propagate
@@ -73,7 +72,7 @@ def lines(path: Path) -> list[str]:
     return [re.sub("^" + TIME, "", line) for line in path.read_text(encoding="utf-8").splitlines()]
 
 
-def test_lines_of_the_log(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_lines_of_the_log(tmp_path, capsys):
     for _ in range(2):  # a log file is appended to, and each line is written once
         configure_logging(str(tmp_path / "train.log"))
         report = report_in(tmp_path / "vdl")
@@ -127,7 +126,7 @@ class Page:
 
 
 @pytest.fixture
-def log(caplog: pytest.LogCaptureFixture) -> Iterator[pytest.LogCaptureFixture]:
+def log(caplog):
     """Yield the library's log, also where another test has cut it off from the root logger."""
     logger = logging.getLogger("paddle_dialog")
     propagate, logger.propagate = logger.propagate, True
@@ -136,9 +135,7 @@ def log(caplog: pytest.LogCaptureFixture) -> Iterator[pytest.LogCaptureFixture]:
 
 
 @pytest.mark.parametrize(("objective", "unit"), [(Perplexity(), "tokens"), (Accuracy(), "examples")])
-def test_curves_texts_and_hyper_parameters_are_on_the_page(
-    tmp_path: Path, objective: Objective, unit: str
-) -> None:
+def test_curves_texts_and_hyper_parameters_are_on_the_page(tmp_path, objective, unit):
     report, name = report_in(tmp_path, objective, unit), objective.name
     for step in (1, 2, 3):
         norm = math.nan if step == 2 else 1.5  # which leaves a gap
@@ -161,7 +158,7 @@ def test_curves_texts_and_hyper_parameters_are_on_the_page(
     assert trial["metrics"] == {f"dev/{name}": 12.5}
 
 
-def test_a_resumed_run_continues_its_curves_as_one_run(tmp_path: Path) -> None:
+def test_a_resumed_run_continues_its_curves_as_one_run(tmp_path):
     for step, perplexity in ((10, 20.0), (20, 10.0)):
         report = report_in(tmp_path)
         report.step(step, "99", figures(loss=step / 10), 1.0)
@@ -175,9 +172,7 @@ def test_a_resumed_run_continues_its_curves_as_one_run(tmp_path: Path) -> None:
     assert trial["hparams"]["name"] == "toy" and trial["metrics"] == {"dev/perplexity": 10.0}
 
 
-def test_a_folder_that_cannot_be_made_gives_one_warning(
-    tmp_path: Path, log: pytest.LogCaptureFixture
-) -> None:
+def test_a_folder_that_cannot_be_made_gives_one_warning(tmp_path, log):
     (tmp_path / "file").write_text("in the way")
     report_in(tmp_path / "file" / "vdl").step(1, "9", figures(), 1.0)
     assert [record.levelname for record in log.records].count("WARNING") == 1

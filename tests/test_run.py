@@ -95,16 +95,14 @@ class Asked:
         ),
     ],
 )
-def test_all_happens_in_its_order(
-    tmp_path: Path, settings: dict[str, int], story: str, place: tuple[int, int, int]
-) -> None:
+def test_all_happens_in_its_order(tmp_path, settings, story, place):
     told, run, drawn = follow(tmp_path, **settings)
     assert told == story and run.stop is Stop.FINISHED
     assert (run.progress.epoch, run.progress.batch, run.progress.step) == place
     assert len(set(drawn)) == run.progress.step
 
 
-def test_a_run_that_is_asked_stops_after_the_step_and_goes_on_where_it_stood(tmp_path: Path) -> None:
+def test_a_run_that_is_asked_stops_after_the_step_and_goes_on_where_it_stood(tmp_path):
     whole = follow(tmp_path / "whole", epochs=2, accumulate=2)[2]
     asks = itertools.count(1)
     story, run, first = follow(tmp_path / "parts", lambda: next(asks) >= 4, epochs=2, accumulate=2)
@@ -119,9 +117,7 @@ def test_a_run_that_is_asked_stops_after_the_step_and_goes_on_where_it_stood(tmp
 
 
 @pytest.mark.parametrize(("eval_every", "steps"), [(2, 6), (0, 18)])
-def test_a_run_stops_early_where_evaluations_bring_no_gain(
-    tmp_path: Path, eval_every: int, steps: int
-) -> None:
+def test_a_run_stops_early_where_evaluations_bring_no_gain(tmp_path, eval_every, steps):
     """The first evaluation is the best one, and two more are waited for."""
 
     def evaluate(progress: Progress) -> None:
@@ -132,7 +128,7 @@ def test_a_run_stops_early_where_evaluations_bring_no_gain(
     assert Plan(TrainingConfig(patience=2), BATCHES, Progress()).completion(run.progress) is Stop.EARLY
 
 
-def test_each_process_draws_for_itself(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_each_process_draws_for_itself(tmp_path, monkeypatch):
     alone = follow(tmp_path / "first", epochs=1)[2]
     begun = Run.__init__
 
@@ -144,7 +140,7 @@ def test_each_process_draws_for_itself(tmp_path: Path, monkeypatch: pytest.Monke
     assert not set(follow(tmp_path / "second", epochs=1)[2]) & set(alone)
 
 
-def test_an_evaluation_keeps_the_highest_accuracy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_evaluation_keeps_the_highest_accuracy(tmp_path, monkeypatch):
     run, saved = Run.begin(Classifier(), recipe(Classifier(), tmp_path)), []
     accuracies = iter([0.5, 0.25, 0.75, 0.75])
     monkeypatch.setattr(run, "_measure", lambda: next(accuracies))
@@ -186,7 +182,7 @@ def batches(batch_size: int, accumulate: int = 1) -> TrainingBatches:
     return TrainingBatches(data, LengthBucketSampler(ONES, batch_size), lambda batch: next(units), accumulate)
 
 
-def test_a_dataset_gets_the_epoch_and_each_batch_has_its_units() -> None:
+def test_a_dataset_gets_the_epoch_and_each_batch_has_its_units():
     loader = batches(2)
     seen = []
     for epoch, done in ((0, 0), (3, 1)):  # the second is resumed inside an epoch
@@ -197,7 +193,7 @@ def test_a_dataset_gets_the_epoch_and_each_batch_has_its_units() -> None:
     assert loader.units == 21
 
 
-def test_counters_come_back_and_others_are_refused() -> None:
+def test_counters_come_back_and_others_are_refused():
     counters = Progress(
         step=3, best_step=3, best_figure=-1.5, curve=[(3, -1.5)]
     )  # an objective may be negative

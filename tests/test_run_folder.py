@@ -24,7 +24,7 @@ from paddle_dialog.training.run import Run
 
 
 @pytest.fixture
-def couplets(tmp_path: Path) -> Path:
+def couplets(tmp_path):
     """Return four training pairs; the dev pair has a character that none of them has."""
     (tmp_path / "train.tsv").write_text("春風秋月\t山水花鳥\n" * 4, encoding="utf-8")
     (tmp_path / "dev.tsv").write_text("春風春月\t山水龍\n", encoding="utf-8")
@@ -52,7 +52,7 @@ def leave_run(folder: Path) -> Run:
     return run
 
 
-def test_a_run_stopped_after_its_last_step_takes_no_further_one(couplets: Path) -> None:
+def test_a_run_stopped_after_its_last_step_takes_no_further_one(couplets):
     before = leave_run(couplets)
     assert not before.progress.finished
     resumed = Run.resume(TASK, recipe(couplets))
@@ -63,7 +63,7 @@ def test_a_run_stopped_after_its_last_step_takes_no_further_one(couplets: Path) 
 
 
 @pytest.mark.parametrize("left", ["last", "last.previous", "last.partial"])
-def test_a_folder_with_a_run_is_not_written_over_unasked(couplets: Path, left: str) -> None:
+def test_a_folder_with_a_run_is_not_written_over_unasked(couplets, left):
     leave_run(couplets)
     folder = couplets / "run"
     (folder / "last.previous").rename(folder / "elsewhere")
@@ -75,7 +75,7 @@ def test_a_folder_with_a_run_is_not_written_over_unasked(couplets: Path, left: s
     assert [path.name for path in folder.iterdir() if path.name.startswith(("last", "best"))] == []
 
 
-def test_resuming_takes_the_bundle_that_is_named(couplets: Path) -> None:
+def test_resuming_takes_the_bundle_that_is_named(couplets):
     leave_run(couplets)
     folder, other = couplets / "run", recipe(couplets, "other")
     assert Run.resume(TASK, other, str(folder / "last.previous")).progress.step == 1
@@ -89,7 +89,7 @@ def test_resuming_takes_the_bundle_that_is_named(couplets: Path) -> None:
         Run.resume(TASK, other, str(couplets))
 
 
-def test_a_checkpoint_of_another_task_is_refused(couplets: Path) -> None:
+def test_a_checkpoint_of_another_task_is_refused(couplets):
     leave_run(couplets)
     last = couplets / "run" / "last"
     bundle = load_bundle(last)
@@ -109,7 +109,7 @@ def train(trained: dict[str, Trained], folder: Path, *more: str) -> Outcome:
 
 
 @pytest.fixture
-def pairs(tmp_path: Path) -> Path:
+def pairs(tmp_path):
     path = tmp_path / "pairs.tsv"
     path.write_text(PAIRS, encoding="utf-8")
     return path
@@ -119,9 +119,7 @@ def data(path: Path) -> list[str]:
     return ["-o", f"data.train={path}", "-o", f"data.dev={path}"]
 
 
-def test_a_resumed_run_tells_what_it_changes_and_ends_with_its_new_epochs(
-    trained: dict[str, Trained], tmp_path: Path, pairs: Path
-) -> None:
+def test_a_resumed_run_tells_what_it_changes_and_ends_with_its_new_epochs(trained, tmp_path, pairs):
     folder, more = tmp_path / "run", tmp_path / "more.tsv"
     assert train(trained, folder, *data(pairs), "-o", "training.epochs=1").status == 0
     before = (folder / "config.yaml").read_bytes()
@@ -143,9 +141,7 @@ def test_a_resumed_run_tells_what_it_changes_and_ends_with_its_new_epochs(
     assert again.status == 0 and "the run has already finished, at step 5" in again.stderr
 
 
-def test_a_resumed_run_reports_changed_data_and_measures_its_best_anew(
-    trained: dict[str, Trained], tmp_path: Path, pairs: Path
-) -> None:
+def test_a_resumed_run_reports_changed_data_and_measures_its_best_anew(trained, tmp_path, pairs):
     folder, dev = tmp_path / "run", tmp_path / "dev.tsv"
     dev.write_text(PAIRS, encoding="utf-8")
     named = ["-o", f"data.train={pairs}", "-o", f"data.dev={dev}"]
@@ -167,9 +163,7 @@ def test_a_resumed_run_reports_changed_data_and_measures_its_best_anew(
     assert "the content of" not in again.stderr and "already finished" in again.stderr
 
 
-def test_an_evaluation_uses_a_sample_of_the_dev_set(
-    trained: dict[str, Trained], tmp_path: Path, pairs: Path
-) -> None:
+def test_an_evaluation_uses_a_sample_of_the_dev_set(trained, tmp_path, pairs):
     short, lines, curves = tmp_path / "short.tsv", PAIRS.splitlines(keepends=True), []
     short.write_text(lines[0] + lines[-1], encoding="utf-8")
     settings = ["-o", f"data.train={pairs}", "-o", "training.max_steps=1", "-o", "training.max_dev=2"]
@@ -180,9 +174,7 @@ def test_an_evaluation_uses_a_sample_of_the_dev_set(
     assert curves[0] == curves[1] and len(curves[0]) == 1
 
 
-def test_a_model_whose_two_forms_differ_answers_through_paddle(
-    trained: dict[str, Trained], tmp_path: Path, pairs: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_model_whose_two_forms_differ_answers_through_paddle(trained, tmp_path, pairs, monkeypatch):
     """As where a part of the network was varied in Paddle alone: here the steps take other weights."""
     message = "the network's answers to dev examples differ from those of its steps"
     settings = ["-o", "training.max_steps=4", "-o", "training.learning_rate=0.1"]
@@ -209,7 +201,7 @@ def test_a_model_whose_two_forms_differ_answers_through_paddle(
     assert answer.stdout == expected.stdout and answer.status == 0
 
 
-def test_the_plan_of_a_run_whose_epochs_have_another_length_now() -> None:
+def test_the_plan_of_a_run_whose_epochs_have_another_length_now():
     settings = TrainingConfig(epochs=3, accumulate=2)
     assert Plan(settings, 5, Progress()).total_steps == 9  # two whole steps an epoch, and a rest
     assert Plan(settings, 5, Progress(epoch=1, batch=2, step=4)).total_steps == 9
@@ -218,9 +210,7 @@ def test_the_plan_of_a_run_whose_epochs_have_another_length_now() -> None:
     assert Plan(settings, 3, Progress(epoch=3, step=9)).completion(Progress(step=9)) is Stop.FINISHED
 
 
-def test_what_is_wrong_with_tiny_data_is_told_once_with_the_remedy(
-    trained: dict[str, Trained], tmp_path: Path, pairs: Path
-) -> None:
+def test_what_is_wrong_with_tiny_data_is_told_once_with_the_remedy(trained, tmp_path, pairs):
     rare = train(trained, tmp_path / "run", *data(pairs), "-o", "data.min_count=1000").error_line()
     assert "a vocabulary of 4 tokens has none of its 16; set -o data.min_count=1" in rare
     dev = tmp_path / "dev.tsv"
@@ -241,8 +231,8 @@ def test_what_is_wrong_with_tiny_data_is_told_once_with_the_remedy(
 
 
 def test_a_run_that_begins_with_weights_names_them_and_what_it_does_not_keep(
-    trained: dict[str, Trained], tmp_path: Path, pairs: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+    trained, tmp_path, pairs, monkeypatch
+):
     monkeypatch.setattr("paddle_dialog.recipes.MODELS", tmp_path)
     best = load_bundle(trained["lstm"].folder / "best")
     card = "# A card\n## Data and licence\nOnly for the test, CC BY.\n\n## Limits\nMany.\n"
@@ -261,8 +251,8 @@ def test_a_run_that_begins_with_weights_names_them_and_what_it_does_not_keep(
 
 
 def test_training_without_paddlenlp_says_so_and_has_the_same_perplexity(
-    trained: dict[str, Trained], tmp_path: Path, pairs: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+    trained, tmp_path, pairs, monkeypatch
+):
     """As on Python 3.13, for which it has no packages."""
     outcomes = []
     for place, has in (("with", True), ("without", False)):

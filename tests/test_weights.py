@@ -47,7 +47,7 @@ def write(path: Path, *lines: str) -> Path:
     return path
 
 
-def test_the_couplet_weights(tmp_path: Path) -> None:
+def test_the_couplet_weights(tmp_path):
     pairs = [line.split("\t") for line in (ROOT / "tasks/couplet/sample.tsv").read_text("utf-8").splitlines()]
     lines = [f"{a}\t{b}" for a, b in pairs[:24]]
     couplets, verse = write(tmp_path / "couplets.tsv", *lines), write(tmp_path / "verse.tsv", *lines[:8])
@@ -72,7 +72,7 @@ def test_the_couplet_weights(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("task", "sample"), [("poem", "sample.txt"), ("translation", "sample.tsv")])
-def test_the_weights_of(task: str, sample: str, tmp_path: Path) -> None:
+def test_the_weights_of(task, sample, tmp_path):
     data: dict[str, Path | str] = {
         f"{task.upper()}_{part}": ROOT / "tasks" / task / sample for part in ("TRAIN", "DEV")
     }
@@ -81,7 +81,7 @@ def test_the_weights_of(task: str, sample: str, tmp_path: Path) -> None:
     assert answers(bundle, ASKED[task])
 
 
-def test_the_sentiment_weights(tmp_path: Path) -> None:
+def test_the_sentiment_weights(tmp_path):
     data: dict[str, Path | str] = {
         f"ZH_{part}": ROOT / "tasks/sentiment/sample_zh.tsv" for part in ("TRAIN", "DEV")
     }

@@ -31,7 +31,7 @@ def save(folder: Path, seed: int, size: int = 4, words: list[str] = WORDS) -> Pa
     return folder
 
 
-def test_weights_are_the_weighted_mean(tmp_path: Path) -> None:
+def test_weights_are_the_weighted_mean(tmp_path):
     first, second, output = save(tmp_path / "a", 1), save(tmp_path / "b", 2), tmp_path / "c"
     outcome = run_here("weights/average", first, second, "--share", "0.25", "--output", output)
     assert outcome.status == 0, outcome.stderr
@@ -50,9 +50,7 @@ def test_weights_are_the_weighted_mean(tmp_path: Path) -> None:
         (4, WORDS, "2", "is 2.0"),
     ],
 )
-def test_other_models_and_shares_are_refused(
-    size: int, words: list[str], share: str, message: str, tmp_path: Path
-) -> None:
+def test_other_models_and_shares_are_refused(size, words, share, message, tmp_path):
     first, second = save(tmp_path / "a", 1), save(tmp_path / "b", 2, size, words)
     outcome = run_here("weights/average", first, second, "--share", share, "--output", tmp_path / "c")
     assert message in outcome.error_line() and not (tmp_path / "c").exists()
