@@ -86,7 +86,7 @@ def ngrams(tokens: Sequence[str], n: int) -> list[tuple[str, ...]]:
     return [tuple(tokens[start : start + n]) for start in range(len(tokens) - n + 1)]
 
 
-def token_perplexity(total_nll: float, tokens: int) -> float:
+def token_perplexity(total_nll: float, tokens: float) -> float:
     """Return exp(total / tokens), the perplexity of a corpus.
 
     Args:
@@ -243,12 +243,12 @@ class Perplexity(Objective):
         nll, tokens = sums
         if not tokens:
             return math.nan
-        with np.errstate(over="ignore"):
-            if not has_paddlenlp():
-                return float(np.exp(np.float64(nll) / tokens))
-            from paddlenlp.metrics import Perplexity as Metric  # importing it takes seconds
+        if not has_paddlenlp():
+            return token_perplexity(nll, tokens)
+        from paddlenlp.metrics import Perplexity as Metric  # importing it takes seconds
 
-            metric = Metric()
+        metric = Metric()
+        with np.errstate(over="ignore"):
             metric.update(np.float64(nll), np.float64(tokens))
             return float(metric.accumulate())
 

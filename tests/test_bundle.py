@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import dataclasses
 import json
-from collections.abc import Callable
+import re
 from pathlib import Path
 
 import numpy as np
 import paddle
 import pytest
+from command import run_here
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from paddle import nn
+from safetensors.numpy import load_file
 
+import paddle_dialog
+from paddle_dialog.bundle.export import export_bundle
 from paddle_dialog.bundle.folder import Bundle, load_bundle, save_bundle
 from paddle_dialog.bundle.weights import grow_weights, read_weights, set_weights
 from paddle_dialog.config.models import LstmAttentionConfig, TransformerConfig
@@ -80,23 +84,25 @@ def test_a_foreign_or_absent_folder_is_no_bundle(tmp_path):
             load_bundle(folder)
 
 
-def change_manifest(folder: Path, change: Callable[[dict[str, object]], object]) -> None:
-    path = folder / "bundle.json"
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (
+            lambda manifest: manifest.update(format=2, sha256="moved"),
+            "has format 2, and this version reads format 1",
+        ),
+        (lambda manifest: manifest.pop("format"), "bundle.json: is damaged.*format"),
+        (lambda manifest: manifest.pop("task"), "bundle.json: is damaged.*task"),
+        (lambda manifest: manifest.pop("sha256"), "bundle.json: is damaged.*sha256"),
+        (lambda manifest: manifest["sha256"].pop("model.safetensors"), r"not a bundle .*model\.safetensors"),
+    ],
+)
+def test_a_manifest_of_another_format_or_without_a_part_is_refused(saved, change, said):
+    path = saved / "bundle.json"
     manifest = json.loads(path.read_text(encoding="utf-8"))
     change(manifest)
     path.write_text(json.dumps(manifest), encoding="utf-8")
-
-
-def test_a_format_of_the_future_is_refused_by_its_number(saved):
-    change_manifest(saved, lambda manifest: manifest.update(format=2, sha256="moved elsewhere"))
-    with pytest.raises(UserError, match="has format 2, and this version reads format 1"):
-        load_bundle(saved)
-
-
-@pytest.mark.parametrize("key", ["format", "task", "sha256"])
-def test_a_manifest_without_a_key_is_damaged(saved, key):
-    change_manifest(saved, lambda manifest: manifest.pop(key))
-    with pytest.raises(UserError, match=f"bundle.json: is damaged.*{key}"):
+    with pytest.raises(UserError, match=said):
         load_bundle(saved)
 
 
@@ -104,12 +110,6 @@ def test_a_manifest_without_a_key_is_damaged(saved, key):
 def test_a_manifest_that_is_no_manifest_is_damaged(saved, text):
     (saved / "bundle.json").write_bytes(text.encode("latin-1"))
     with pytest.raises(UserError, match=r"bundle\.json: is damaged"):
-        load_bundle(saved)
-
-
-def test_a_manifest_that_lists_no_weights_is_refused(saved):
-    change_manifest(saved, lambda manifest: manifest["sha256"].pop("model.safetensors"))  # type: ignore[attr-defined]
-    with pytest.raises(UserError, match=r"not a bundle .*model\.safetensors"):
         load_bundle(saved)
 
 
@@ -249,3 +249,113 @@ def test_a_network_of_the_same_size_takes_the_weights_as_they_are():
     given = read_weights(Seq2Seq(SMALL, 12))
     found = grow_weights(read_weights(Seq2Seq(SMALL, 12)), given)
     assert found.keys() == given.keys() and all(found[name] is given[name] for name in given)
+
+
+@pytest.mark.parametrize("eight_bits", [False, True])
+def test_exported_bundle_answers_alike_in_half_the_size(trained, tmp_path, eight_bits):
+    source = trained["transformer"].folder / "last"
+    about, metrics = tmp_path / "about.md", tmp_path / "metrics.json"
+    about.write_text("## Use\nFor verse.\n", encoding="utf-8")
+    metrics.write_text(json.dumps({"perplexity": 1.25, "form": {"length_equal": 1.0}}), encoding="utf-8")
+    target = tmp_path / "shipped"
+    options = ("--about", about, "--metrics", metrics, *["--eight-bits"] * eight_bits)
+    outcome = run_here("export", "--weights", source, "--output", target, *options)
+    assert outcome.status == 0, outcome.stderr
+    whole, small = load_bundle(source), load_bundle(target)
+    assert whole.weights.keys() == small.weights.keys()
+    assert small.eight_bits is eight_bits and not whole.eight_bits
+    for name, values in whole.weights.items():
+        assert small.weights[name] == pytest.approx(values, abs=float(np.abs(values).max()) / 127)
+    sizes = [(folder / "model.safetensors").stat().st_size for folder in (source, target)]
+    # Of a large network a half and a quarter; a small one is mostly vectors and names.
+    assert sizes[1] < (0.55 if eight_bits else 0.6) * sizes[0]
+    stored = {values.dtype for values in load_file(target / "model.safetensors").values()}
+    assert eight_bits or stored == {np.dtype(np.float16)}
+    lines = ["天山春红", "风高来"]
+    texts = [
+        [[p.text for p in row] for row in paddle_dialog.load(f).predict(lines)] for f in (source, target)
+    ]
+    assert texts[0] == texts[1]
+    config = (target / "config.yaml").read_text(encoding="utf-8")
+    assert str(trained["transformer"].data.parent) not in config
+    card = (target / "README.md").read_text(encoding="utf-8")
+    assert card.startswith("## Use") and "train.tsv: 320 couplets" in card
+    told = re.search(r"(\d+) steps, ([\d.]+) epochs", card)
+    assert told and float(told[2]) == pytest.approx(
+        int(told[1]) / 10, abs=0.01
+    )  # 320 couplets in batches of 32
+    assert "| perplexity | 1.2500 |" in card and "| form.length_equal | 1.0000 |" in card
+
+
+def test_only_what_the_task_names_ships(trained, tmp_path):
+    source = trained["transformer"].folder / "last"
+    assert "optimizer.safetensors" in load_bundle(source).extra
+    export_bundle(source, tmp_path / "shipped")
+    assert {path.name for path in (tmp_path / "shipped").iterdir()} == {
+        *("bundle.json", "config.yaml", "model.safetensors", "README.md", "text.vocabulary.txt")
+    }
+
+
+def test_weights_beyond_float16_are_refused(trained, tmp_path):
+    bundle = load_bundle(trained["transformer"].folder / "best")
+    weights = {name: values * np.float32(1e9) for name, values in bundle.weights.items()}
+    save_bundle(Bundle(bundle.task, bundle.config_text, bundle.vocabularies, weights), tmp_path / "big")
+    with pytest.raises(UserError, match="float16 cannot hold"):
+        export_bundle(tmp_path / "big", tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_run_starts_from_the_weights_of_another(trained, tmp_path):
+    first = trained["transformer"]
+    options = [
+        *("-o", f"training.start_from={first.folder}/best", "-o", f"output_dir={tmp_path}/second"),
+        *("-o", "training.max_steps=1", "-o", "training.learning_rate=1e-12", "-o", "data.min_count=1000"),
+    ]
+    outcome = run_here("train", "-c", first.config, *options)
+    assert outcome.status == 0, outcome.stderr
+    before, after = (load_bundle(folder) for folder in (first.folder / "best", tmp_path / "second" / "last"))
+    assert list(before.vocabularies["text"]) == list(after.vocabularies["text"])
+    for name, values in before.weights.items():
+        np.testing.assert_allclose(after.weights[name], values, atol=1e-6)
+    options = ("-o", "training.start_from=nowhere", "-o", f"output_dir={tmp_path}/third")
+    line = run_here("train", "-c", first.config, *options).error_line()
+    assert "nowhere: is not a bundle" in line
+
+
+def test_nothing_but_a_bundle_is_written_over(trained, tmp_path):
+    source = trained["lstm"].folder / "last"
+    file, folder = tmp_path / "couplets.tsv", tmp_path / "notes"
+    file.write_text("春\t秋\n", encoding="utf-8")
+    folder.mkdir()
+    (folder / "notes.txt").write_text("mine", encoding="utf-8")
+    for place in (file, folder):
+        with pytest.raises(UserError, match="is no bundle, and writing one would replace it"):
+            save_bundle(load_bundle(source), place)
+    assert file.is_file() and (folder / "notes.txt").read_text(encoding="utf-8") == "mine"
+    for _ in range(2):  # into an empty folder, and over a bundle
+        (tmp_path / "new").mkdir(exist_ok=True)
+        assert run_here("export", "--weights", source, "--output", tmp_path / "new").status == 0
+
+
+def test_another_model_is_replaced_where_that_is_asked_for(trained, tmp_path):
+    target, sources = tmp_path / "out", [trained[name].folder / "last" for name in ("lstm", "transformer")]
+    export = ("export", "--output", target, "--weights")
+    assert run_here(*export, sources[0]).status == run_here(*export, sources[0]).status == 0
+    line = run_here(*export, sources[1]).error_line()
+    assert f"{target}: is the bundle of another model; name a new folder, or add --overwrite" in line
+    assert run_here(*export, sources[1], "--overwrite").status == 0
+
+
+def test_what_is_not_ours_is_kept(trained, tmp_path):
+    target = tmp_path / "out"
+    for name in ("out.partial", "out.previous"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "mine.txt").write_text(name, encoding="utf-8")
+    for number in range(3):
+        assert (
+            run_here("export", "--output", target, "--weights", trained["lstm"].folder / "last").status == 0
+        )
+        (target / f"notes{number}.txt").write_text("notes", encoding="utf-8")
+    kept = {path.name for path in tmp_path.rglob("*.txt") if "vocabulary" not in path.name}
+    assert kept == {"mine.txt", "notes0.txt", "notes1.txt", "notes2.txt"}
+    assert len(list(tmp_path.rglob("mine.txt"))) == 2

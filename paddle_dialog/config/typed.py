@@ -28,7 +28,6 @@ REQUIRED = "required"
 
 T = TypeVar("T")
 
-_FAILED = object()
 _QUOTES = "; put it in quotes"
 _SCALARS = {bool: "true or false", int: "an integer", float: "a number", str: "text"}
 _BOUNDS = {"min": "at least", "above": "above", "max": "at most"}
@@ -95,18 +94,17 @@ def _join(prefix: str, key: str) -> str:
 
 
 class _Builder:
-    """Converts values by type hint; collects `problems` and returns `_FAILED` instead of raising."""
+    """Converts values by type hint; collects `problems`, and goes on with None, instead of raising."""
 
     def __init__(self) -> None:
         self.problems: list[str] = []
 
-    def fail(self, key: str, problem: str) -> Any:
+    def fail(self, key: str, problem: str) -> None:
         name = key if key.isprintable() else shown(key)
         self.problems.append(f"{name or 'the top level'}: {problem}")
-        return _FAILED
 
-    def wrong(self, hint: Any, value: Any, key: str, metadata: Mapping[str, Any], advice: str = "") -> Any:
-        return self.fail(key, f"must be {describe(hint, metadata)}, found {shown(value)}{advice}")
+    def wrong(self, hint: Any, value: Any, key: str, metadata: Mapping[str, Any], advice: str = "") -> None:
+        self.fail(key, f"must be {describe(hint, metadata)}, found {shown(value)}{advice}")
 
     def section(self, cls: Any, value: Any, key: str, label: str = "") -> Any:
         if not isinstance(value, Mapping):
@@ -117,15 +115,16 @@ class _Builder:
         for name in value:
             if name not in fields:
                 self.unknown_key(name, list(fields), key, label)
-        built = {}
+        built: dict[str, Any] = {}
+        before = len(self.problems)
         for name, field in fields.items():
             path = _join(key, name)
             if name in value:
                 built[name] = self.convert(hints[name], value[name], path, field.metadata)
             elif field.default is dataclasses.MISSING and field.default_factory is dataclasses.MISSING:
-                built[name] = self.fail(path, f"missing; must be {describe(hints[name], field.metadata)}")
-        if any(item is _FAILED for item in built.values()):
-            return _FAILED
+                self.fail(path, f"missing; must be {describe(hints[name], field.metadata)}")
+        if len(self.problems) > before:
+            return None
         instance = cls(**built)
         for relative, problem in getattr(instance, "problems", tuple)():
             self.fail(_join(key, relative), problem)
@@ -167,15 +166,11 @@ class _Builder:
         if not isinstance(value, origin):
             return self.wrong(hint, value, key, metadata)
         if origin is list:
-            items = [self.convert(inner, item, f"{key}[{i}]", metadata) for i, item in enumerate(value)]
-            return _FAILED if any(item is _FAILED for item in items) else items
-        built = {
-            name: self.convert(inner, item, _join(key, name), metadata)
-            if isinstance(name, str)
-            else self.fail(key, f"its keys must be text, found {shown(name)}{_QUOTES}")
-            for name, item in value.items()
-        }
-        return _FAILED if any(item is _FAILED for item in built.values()) else built
+            return [self.convert(inner, item, f"{key}[{i}]", metadata) for i, item in enumerate(value)]
+        for name in value:
+            if not isinstance(name, str):
+                return self.fail(key, f"its keys must be text, found {shown(name)}{_QUOTES}")
+        return {name: self.convert(inner, item, _join(key, name), metadata) for name, item in value.items()}
 
     def scalar(self, hint: Any, choice: Any, value: Any, key: str, metadata: Mapping[str, Any]) -> Any:
         number = value
@@ -187,6 +182,8 @@ class _Builder:
             return self.wrong(hint, value, key, metadata, _QUOTES if quotes else "")
         if isinstance(number, str) and "\0" in number:
             return self.fail(key, "must not hold the character NUL")
+        if choice in (str, bool):
+            return number
         if choice is float:
             try:
                 number = float(number)
@@ -194,17 +191,15 @@ class _Builder:
                 number = math.inf
             if not math.isfinite(number):
                 return self.wrong(hint, value, key, metadata)
-        if choice in (int, float) and number > MAX_NUMBER:
+        if number > MAX_NUMBER:
             metadata = {"max": MAX_NUMBER, **metadata}
         if metadata.get("above") == 0 and 0 < number < MIN_POSITIVE:
             metadata = {"min": MIN_POSITIVE}
-        low, above, high = (metadata.get(bound) for bound in _BOUNDS)
-        broken = choice in (int, float) and (
-            (low is not None and number < low)
-            or (above is not None and number <= above)
-            or (high is not None and number > high)
+        low, above, high = metadata.get("min"), metadata.get("above"), metadata.get("max")
+        inside = (low is None or low <= number) and (above is None or above < number)
+        return (
+            number if inside and (high is None or number <= high) else self.wrong(hint, value, key, metadata)
         )
-        return self.wrong(hint, value, key, metadata) if broken else number
 
     def tagged_section(self, choices: list[Any], value: Any, key: str) -> Any:
         by_name = {tag: choice for choice in choices for tag in tags(choice)}
@@ -215,7 +210,7 @@ class _Builder:
             return self.fail(_join(key, "name"), f"missing; must be one of {known}")
         # As `convert` takes a field of these choices.
         name = self.convert(Literal[tuple(by_name)], value["name"], _join(key, "name"), {})
-        return _FAILED if name is _FAILED else self.section(by_name[name], value, key, label=name)
+        return None if name is None else self.section(by_name[name], value, key, label=name)
 
 
 def _filled(text: str, choices: list[Any], optional: bool) -> Any:
@@ -245,14 +240,10 @@ def members(hint: Any) -> list[Any]:
     """Return the alternatives of a hint without None: one type, or the dataclasses of a tagged union."""
     union = typing.get_origin(hint) in (typing.Union, types.UnionType)
     choices = [each for each in typing.get_args(hint) if each is not types.NoneType] if union else [hint]
-    if len(choices) > 1 and not all(dataclasses.is_dataclass(choice) for choice in choices):
-        raise TypeError(f"a union in a configuration may hold only dataclasses and None, not {hint}")
     for choice in choices:
-        origin = typing.get_origin(choice)
-        if not (choice in _SCALARS or dataclasses.is_dataclass(choice) or origin in (list, dict, Literal)):
-            raise TypeError(f"{choice} cannot be the type of a configuration field")
-        if origin is dict and typing.get_args(choice)[0] is not str:
-            raise TypeError(f"the keys of a configuration's dict must be str, not {choice}")
+        simple = choice in _SCALARS or typing.get_origin(choice) in (list, dict, Literal)
+        if not (dataclasses.is_dataclass(choice) or (simple and len(choices) == 1)):
+            raise TypeError(f"{hint} cannot be the type of a configuration's field; `build` lists what can")
     return choices
 
 

@@ -10,9 +10,8 @@ from __future__ import annotations
 import inspect
 import logging
 import math
-import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
@@ -228,56 +227,33 @@ class TrainingData:
     files: Mapping[str, bytes] = field(default_factory=dict)
 
 
-class TrainingBatches:
-    """The batches of a run, grouped into the steps of an epoch.
+def epoch_steps(
+    data: TrainingData,
+    order: EpochBatches,
+    count_units: Callable[[Any], int],
+    accumulate: int,
+    epoch: int,
+    done: int = 0,
+) -> Iterator[list[tuple[Any, int]]]:
+    """Iterate over the steps of an epoch after its first `done` batches.
 
     Args:
         order: the examples of each batch of this process.
         count_units: of a batch of arrays, see `Task.count_units`.
         accumulate: batches that make a step; the last step of an epoch has what is left.
 
-    Attributes:
-        units: in the batches so far; the reader resets it.
-        seconds: spent on making the batches so far; the reader resets it too.
+    Yields:
+        The step's batches as tensors, each with the number of its units.
     """
-
-    def __init__(
-        self, data: TrainingData, order: EpochBatches, count_units: Callable[[Any], int], accumulate: int = 1
-    ) -> None:
-        self.units = 0
-        self.seconds = 0.0
-        self._dataset, self._collate = data.train.dataset, data.collate
-        self._order = order
-        self._count_units = count_units
-        self._accumulate = accumulate
-
-    def __len__(self) -> int:
-        """Return the number of batches in a whole epoch."""
-        return len(self._order)
-
-    def steps(self, epoch: int, done: int) -> Iterator[list[tuple[Any, int]]]:
-        """Iterate over the steps of an epoch after its first `done` batches.
-
-        Yields:
-            The step's batches as tensors, each with the number of its units.
-        """
-        if hasattr(self._dataset, "set_epoch"):
-            self._dataset.set_epoch(epoch)
-        order = self._order.batches(epoch, done)
-        size = self._accumulate - done % self._accumulate
-        while step := self._make_step(islice(order, size)):
-            yield step
-            size = self._accumulate
-
-    def _make_step(self, order: Iterable[list[int]]) -> list[tuple[Any, int]]:
-        began = time.perf_counter()
-        step = []
-        for indices in order:
-            batch = self._collate([self._dataset[index] for index in indices])
-            step.append((as_tensors(batch), self._count_units(batch)))
-        self.seconds += time.perf_counter() - began
-        self.units += sum(units for _, units in step)
-        return step
+    dataset = data.train.dataset
+    if hasattr(dataset, "set_epoch"):
+        dataset.set_epoch(epoch)
+    arrays = (data.collate([dataset[index] for index in indices]) for indices in order.batches(epoch, done))
+    batches = ((as_tensors(batch), count_units(batch)) for batch in arrays)
+    size = accumulate - done % accumulate
+    while step := list(islice(batches, size)):
+        yield step
+        size = accumulate
 
 
 def warn_of_dev_data(data: DataConfig) -> None:

@@ -41,17 +41,8 @@ _TITLED = re.compile(rf"[^{_SIGNS}:：]{{1,40}}[:：].*[{_SIGNS}]\s*$")
 _TITLES, _BODIES = ("title", "题目", "标题", "rhythmic", "chapter"), ("paragraphs", "content", "内容", "正文")
 _TURNS = ("turns", "messages", "conversations", "conversation", "dialog", "dialogue")
 _ROLES, _WORDS = ("role", "from", "speaker"), ("content", "value", "text", "utterance")
-_LISTENERS = [
-    "assistant",
-    "gpt",
-    "chatgpt",
-    "bot",
-    "model",
-    "counselor",
-    "counsellor",
-    "supporter",
-    "therapist",
-]
+_LISTENERS = {"assistant", "gpt", "chatgpt", "bot", "model"}
+_LISTENERS |= {"counselor", "counsellor", "supporter", "therapist"}
 _ASIDE = ("system", "tool", "function")  # roles of what nobody says
 _LABELS = ("label", "labels", "sentiment", "标签", "情感")
 _REVIEWS = ("text", "text_a", "sentence", "review", "content", "comment", "评论", "内容")

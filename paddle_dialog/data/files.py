@@ -180,15 +180,11 @@ def parse_json(text: str) -> Any:
 
 def check_writable(path: Path) -> None:
     """Open a file without changing what it holds, to fail before the work and not after it."""
-    _write(path, "a", ())
+    write_records(path, (), "a")
 
 
-def write_records(path: Path, records: Iterable[Record]) -> None:
+def write_records(path: Path, records: Iterable[Record], mode: str = "w") -> None:
     """Write records, a line each."""
-    _write(path, "w", records)
-
-
-def _write(path: Path, mode: str, records: Iterable[Record]) -> None:
     try:
         with path.open(mode, encoding="utf-8") as file:
             file.writelines(json.dumps(record, ensure_ascii=False) + "\n" for record in records)

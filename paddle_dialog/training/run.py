@@ -27,9 +27,9 @@ from paddle_dialog.bundle.folder import (
 from paddle_dialog.bundle.weights import read_weights, set_weights
 from paddle_dialog.config.loader import dump
 from paddle_dialog.data.batching import (
-    TrainingBatches,
     TrainingData,
     as_tensors,
+    epoch_steps,
     run_criterion,
     run_network,
     warn_of_dev_data,
@@ -82,6 +82,8 @@ class Run:
 
     Attributes:
         stop: why the run stops; None while it continues.
+        order: the examples of each batch of an epoch.
+        reading: seconds spent on making batches since the last report.
     """
 
     def __init__(
@@ -104,10 +106,9 @@ class Run:
                 "the processes resume from different steps; let all of them see the same output_dir and data"
             )
         progress.bind(task.objective.name, num_ranks(), config.data.batch_size)
-        order = task.training_batches(config, data.train, num_ranks(), rank())
-        self.batches = TrainingBatches(data, order, task.count_units, training.accumulate)
-        progress.count_batches(0, len(order))  # the data may have become fewer
-        self.plan = Plan(training, len(order), progress)
+        self.order = task.training_batches(config, data.train, num_ranks(), rank())
+        progress.count_batches(0, len(self.order))  # the data may have become fewer
+        self.plan = Plan(training, len(self.order), progress)
         self._dev = start.dev_batches(config, data)
         self._criterion = task.build_criterion(config)
         self.optimizer, self.schedule = build_optimizer(
@@ -286,6 +287,7 @@ class Run:
         progress, plan, training = self.progress, self.plan, self.config.training
         self._seed_dropout()
         units = sum(count for _, count in batches)
+        self._units += units
         for batch, count in batches:
             loss = self._forward(batch, count)
             self._backward(loss, count / units if units else 1.0 / len(batches))
@@ -370,8 +372,8 @@ class Run:
             task.objective.name: figure,  # on the training batches, with dropout
             "learning_rate": float(self.schedule()),
             "gradient_norm": self._gradient_norm,
-            f"{task.unit}_per_second": sum_over_ranks([self.batches.units])[0] / elapsed,
-            "reader_share": self.batches.seconds / elapsed,
+            f"{task.unit}_per_second": sum_over_ranks([self._units])[0] / elapsed,
+            "reader_share": self.reading / elapsed,
             "skipped_steps": float(progress.skipped),
         }
         if self._report is not None:
@@ -421,8 +423,8 @@ class Run:
         """Begin the averages of the next report."""
         self._since = time.perf_counter()
         self._first = self.progress.step
-        self.batches.units = 0
-        self.batches.seconds = 0.0
+        self._units = 0
+        self.reading = 0.0
 
     def _save_results(self) -> None:
         self.progress.finished = self.plan.completion(self.progress) is not None
@@ -473,16 +475,21 @@ class _Fit(paddle.Model):
         self.prepare()  # without a loss, metrics and an optimiser: a step does all of it
 
     def __len__(self) -> int:
-        return len(self._run.batches)
+        return len(self._run.order)
 
     def __iter__(self) -> Iterator[np.ndarray]:
         """Iterate over the steps that are left of the epoch, until the run stops."""
-        progress = self._run.progress
-        for batches in self._run.batches.steps(progress.epoch, progress.batch):
-            self._batches = batches
-            yield np.array([len(batches)])  # `fit` asks for an array, flattens tuples, and passes it on
-            if self._run.stop is not None:
+        run, progress, accumulate = self._run, self._run.progress, self._run.config.training.accumulate
+        steps = epoch_steps(
+            run.data, run.order, run.task.count_units, accumulate, progress.epoch, progress.batch
+        )
+        began = time.perf_counter()
+        for self._batches in steps:
+            run.reading += time.perf_counter() - began
+            yield np.array([len(self._batches)])  # `fit` asks for an array, flattens tuples, and passes it on
+            if run.stop is not None:
                 return
+            began = time.perf_counter()
 
     def train_batch(self, inputs: Any, labels: Any = None, update: bool = True) -> None:
         """Take a step; where the run stops, let `fit` begin no further epoch."""

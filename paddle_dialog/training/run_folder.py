@@ -203,8 +203,8 @@ def changed_since(
     files = {
         key: f"the content of {key}" for key in sorted(before) if before[key] != now.get(key, before[key])
     }
-    told = files | {key: f"{key} {old[key]} → {new[key]}" for key in changed}
-    return {key: f"changed since the checkpoint: {sentence}" for key, sentence in told.items()}
+    sentences = files | {key: f"{key} {old[key]} → {new[key]}" for key in changed}
+    return {key: f"changed since the checkpoint: {sentence}" for key, sentence in sentences.items()}
 
 
 def file_hashes(task: Task, config: ExperimentConfig) -> dict[str, str]:
