@@ -320,23 +320,26 @@ def refusal(path: str | Path) -> str:
     return message
 
 
-@pytest.mark.parametrize("suffix", ["", ".gz", ".xz"])
-def test_bom_and_both_line_ends_are_removed_and_numbers_start_at_one(tmp_path, suffix):
-    path = write(tmp_path, suffix, b"\xef\xbb\xbf" + "春\r\n\r\n秋\t月\n 末".encode())
-    assert list(read_lines(path)) == [(1, "春"), (2, ""), (3, "秋\t月"), (4, " 末")]
+LINES = b"\xef\xbb\xbf" + "春\r\n\r\n秋\t月\n 末".encode()
+ONE_LINE = (
+    "a\u2028b\x0bc\x85d\re"  # only a line feed ends a line, and only a leading byte-order mark is dropped
+)
 
 
-def test_only_a_line_feed_ends_a_line_and_only_a_leading_bom_is_dropped(tmp_path):
-    path = write(tmp_path, "", "a\u2028b\x0bc\x85d\re\n\ufefff\n".encode())
-    assert list(read_lines(str(path))) == [(1, "a\u2028b\x0bc\x85d\re"), (2, "\ufefff")]
-
-
-def test_suffix_is_read_in_any_case_and_archives_of_several_streams_to_the_end(tmp_path):
-    for suffix in (".gz", ".XZ"):
-        pack = WRITERS[suffix.lower()]
-        path = tmp_path / f"two{suffix}"
-        path.write_bytes(pack(b"one\n") + pack(b"two\n"))
-        assert list(read_lines(path)) == [(1, "one"), (2, "two")]
+@pytest.mark.parametrize(
+    ("suffix", "data", "lines"),
+    [
+        *((suffix, WRITERS[suffix](LINES), ["春", "", "秋\t月", " 末"]) for suffix in WRITERS),
+        ("", f"{ONE_LINE}\n\ufefff\n".encode(), [ONE_LINE, "\ufefff"]),
+        # An archive of several streams is read to its end, and its suffix in any case.
+        (".gz", gzip.compress(b"one\n") + gzip.compress(b"two\n"), ["one", "two"]),
+        (".XZ", lzma.compress(b"one\n") + lzma.compress(b"two\n"), ["one", "two"]),
+    ],
+)
+def test_lines_are_numbered_from_one_without_their_ends(tmp_path, suffix, data, lines):
+    path = tmp_path / f"lines.txt{suffix}"
+    path.write_bytes(data)
+    assert list(read_lines(str(path))) == list(enumerate(lines, start=1))
 
 
 @settings(deadline=None, max_examples=50)

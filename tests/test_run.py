@@ -22,7 +22,7 @@ from paddle_dialog.data.batching import EncodedData, LengthBucketSampler, Traini
 from paddle_dialog.errors import UserError
 from paddle_dialog.metrics import Accuracy, Perplexity
 from paddle_dialog.task import Task
-from paddle_dialog.training.progress import Plan, Progress, Stop
+from paddle_dialog.training.progress import Stop
 from paddle_dialog.training.run import Run
 
 
@@ -73,7 +73,6 @@ BATCHES = 6  # of ten examples
 def follow(
     folder: Path,
     asked: Callable[[], bool] = lambda: False,
-    evaluate: Callable[[Progress], None] = lambda progress: None,
     resume: bool = False,
     **settings: Any,
 ) -> tuple[str, Run, list[float]]:
@@ -89,16 +88,8 @@ def follow(
     changed.step = lambda batches: (story.append(f"step{len(batches)}"), step(batches))
     changed._seed_dropout = lambda: (seed(), drawn.append(float(paddle.rand([]))))
 
-    def note(name: str, then: Callable[..., Any] | None = None) -> Callable[[], None]:
-        def noted() -> None:
-            story.append(f"{name}{run.progress.step}")
-            if then:
-                then(run.progress)
-            run.stop = run.stop or run.plan.completion(run.progress)
-
-        return noted
-
-    changed._report_averages, changed._evaluate = note("report"), note("evaluate", evaluate)
+    changed._report_averages = lambda: story.append(f"report{run.progress.step}")
+    changed._evaluate = lambda: story.append(f"evaluate{run.progress.step}")
     changed._save = lambda name: (story.append(f"save{run.progress.step}"), save(name))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("paddle_dialog.training.run.orderly_stop", lambda: nullcontext(asked))
@@ -148,18 +139,6 @@ def test_a_run_that_is_asked_stops_after_the_step_and_goes_on_where_it_stood(tmp
     asks = itertools.count(1)  # asked after its last step, it has finished
     _, run, _ = follow(tmp_path / "last", lambda: next(asks) >= BATCHES, epochs=1)
     assert run.stop is Stop.FINISHED
-
-
-@pytest.mark.parametrize(("eval_every", "steps"), [(2, 6), (0, 18)])
-def test_a_run_stops_early_where_evaluations_bring_no_gain(tmp_path, eval_every, steps):
-    """The first evaluation is the best one, and two more are waited for."""
-
-    def evaluate(progress: Progress) -> None:
-        progress.evaluations_without_gain += progress.step != (eval_every or BATCHES)
-
-    _, run, _ = follow(tmp_path, evaluate=evaluate, epochs=9, eval_every=eval_every, patience=2)
-    assert run.stop is Stop.EARLY and run.progress.step == steps
-    assert Plan(TrainingConfig(patience=2), BATCHES, Progress()).completion(run.progress) is Stop.EARLY
 
 
 def test_each_process_draws_for_itself(tmp_path, monkeypatch):

@@ -19,7 +19,7 @@ from paddle_dialog.config.schema import DecodingConfig, TrainingConfig
 from paddle_dialog.errors import UserError
 from paddle_dialog.tasks.couplet.config import CoupletConfig, CoupletDataConfig
 from paddle_dialog.tasks.couplet.task import TASK
-from paddle_dialog.training.progress import Plan, Progress, Stop
+from paddle_dialog.training.progress import Progress, Stop
 from paddle_dialog.training.run import Run
 
 
@@ -201,13 +201,13 @@ def test_a_model_whose_two_forms_differ_answers_through_paddle(trained, tmp_path
     assert answer.stdout == expected.stdout and answer.status == 0
 
 
-def test_the_plan_of_a_run_whose_epochs_have_another_length_now():
-    settings = TrainingConfig(epochs=3, accumulate=2)
-    assert Plan(settings, 5, Progress()).total_steps == 9  # two whole steps an epoch, and a rest
-    assert Plan(settings, 5, Progress(epoch=1, batch=2, step=4)).total_steps == 9
-    longer = Plan(settings, 10, Progress(epoch=1, batch=2, step=4))
-    assert longer.total_steps == 4 + 4 + 5  # what is left of the second epoch, and the third
-    assert Plan(settings, 3, Progress(epoch=3, step=9)).completion(Progress(step=9)) is Stop.FINISHED
+def test_the_steps_of_a_run_whose_epochs_have_another_length_now():
+    settings, later = TrainingConfig(epochs=3, accumulate=2), Progress(epoch=1, batch=2, step=4)
+    assert Progress().total_steps(settings, 5) == 9  # two whole steps an epoch, and a rest
+    assert later.total_steps(settings, 5) == 9
+    assert later.total_steps(settings, 10) == 4 + 4 + 5  # what is left of the second epoch, and the third
+    assert Progress(epoch=3, step=9).total_steps(settings, 3) == 9
+    assert Progress(step=9).completion(9, None) is Stop.FINISHED
 
 
 def test_what_is_wrong_with_tiny_data_is_told_once_with_the_remedy(trained, tmp_path, pairs):
@@ -240,8 +240,14 @@ def test_a_run_that_begins_with_weights_names_them_and_what_it_does_not_keep(
     whole = Bundle("couplet", *parts, {"judge.safetensors": b"x"})
     save_bundle(whole, tmp_path / "shipped")
     begun = ["-o", "training.start_from=shipped", "-o", "training.max_steps=1"]
-    told = train(trained, tmp_path / "run", *data(pairs), *begun)
+    told = train(trained, tmp_path / "run", *data(pairs), *begun, "-o", "training.learning_rate=1e-12")
     assert told.status == 0 and "not kept of shipped, as they were made for its" in told.stderr, told.stderr
+    last = load_bundle(tmp_path / "run" / "last")
+    assert list(best.vocabularies["text"]) == list(last.vocabularies["text"])
+    for name, values in best.weights.items():
+        np.testing.assert_allclose(last.weights[name], values, atol=1e-6)
+    lost = train(trained, tmp_path / "lost", *data(pairs), "-o", "training.start_from=nowhere")
+    assert "nowhere: is not a bundle" in lost.error_line()
     longer = ["-o", "training.start_from=shipped", "-o", "training.max_steps=2", "--resume", "auto"]
     assert train(trained, tmp_path / "run", *data(pairs), *longer).status == 0
     card = (tmp_path / "run" / "last" / "README.md").read_text(encoding="utf-8")
@@ -256,7 +262,7 @@ def test_training_without_paddlenlp_says_so_and_has_the_same_perplexity(
     """As on Python 3.13, for which it has no packages."""
     outcomes = []
     for place, has in (("with", True), ("without", False)):
-        for module in ("metrics", "training.run"):
+        for module in ("metrics", "training.start"):
             monkeypatch.setattr(f"paddle_dialog.{module}.has_paddlenlp", lambda has=has: has)
         told = train(trained, tmp_path / place, *data(pairs), "-o", "training.max_steps=2")
         assert told.status == 0, told.stderr

@@ -28,6 +28,14 @@ from paddle_dialog.training.distributed import sum_over_ranks
 logger = logging.getLogger("paddle_dialog")
 
 
+class Stop(Enum):
+    """Why a run stops."""
+
+    FINISHED = "all steps are done"
+    EARLY = "the objective did not get better in training.patience evaluations"
+    REQUESTED = "a signal asked for it"
+
+
 @dataclass
 class Progress:
     """The counters of a run: all that a resumed run needs, weights and optimiser aside.
@@ -86,6 +94,23 @@ class Progress:
         self.evaluations_without_gain = 0 if better else self.evaluations_without_gain + 1
         return better
 
+    def total_steps(self, settings: TrainingConfig, per_epoch: int) -> int:
+        """Return the steps of the whole run from here on; epochs that are done may have had another length.
+
+        Args:
+            per_epoch: batches of each process; the last step of an epoch has what is left.
+        """
+        steps_per_epoch = math.ceil(per_epoch / settings.accumulate)
+        done = self.epoch * steps_per_epoch + self.batch // settings.accumulate
+        whole = self.step + settings.epochs * steps_per_epoch - done
+        return whole if settings.max_steps is None else min(whole, settings.max_steps)
+
+    def completion(self, total_steps: int, patience: int | None) -> Stop | None:
+        """Return why the run is complete, or None."""
+        if self.step >= total_steps:
+            return Stop.FINISHED
+        return Stop.EARLY if patience is not None and self.evaluations_without_gain >= patience else None
+
     @classmethod
     def from_dict(cls, values: dict[str, Any]) -> Progress:
         """Restore the counters of `dataclasses.asdict`."""
@@ -101,46 +126,6 @@ class Progress:
                 raise ValueError(f"{each.name} is {value!r:.40}")
         curve = [(int(step), float(figure)) for step, figure in values["curve"]]
         return cls(**{**values, "curve": curve})
-
-
-class Stop(Enum):
-    """Why a run stops."""
-
-    FINISHED = "all steps are done"
-    EARLY = "the objective did not get better in training.patience evaluations"
-    REQUESTED = "a signal asked for it"
-
-
-class Plan:
-    """The settings of a run in numbers of batches and steps.
-
-    Args:
-        batches_per_epoch: of each process.
-        progress: where the run begins or goes on; the epochs that are done may have had another length.
-
-    Attributes:
-        total_steps: of the whole run.
-    """
-
-    def __init__(self, settings: TrainingConfig, batches_per_epoch: int, progress: Progress) -> None:
-        self.settings = settings
-        self.batches_per_epoch = batches_per_epoch
-        steps_per_epoch = math.ceil(batches_per_epoch / settings.accumulate)  # the last one of what is left
-        done = progress.epoch * steps_per_epoch + progress.batch // settings.accumulate
-        whole = progress.step + settings.epochs * steps_per_epoch - done
-        self.total_steps = whole if settings.max_steps is None else min(whole, settings.max_steps)
-
-    def evaluates_after(self, step: int, ends_epoch: bool) -> bool:
-        """Return whether the dev set is evaluated after a step, which may be the last one of its epoch."""
-        every = self.settings.eval_every
-        return step >= self.total_steps or (step % every == 0 if every else ends_epoch)
-
-    def completion(self, progress: Progress) -> Stop | None:
-        """Return why a run with this progress is complete, or None."""
-        if progress.step >= self.total_steps:
-            return Stop.FINISHED
-        patience = self.settings.patience
-        return Stop.EARLY if patience is not None and progress.evaluations_without_gain >= patience else None
 
 
 class Meter:
@@ -198,7 +183,12 @@ class Report:
         except (ImportError, OSError) as error:
             self._give_up(error)
         if not resumed:
-            self._write("add_hparams", _flat(config), [f"dev/{objective.name}"])
+            # Its table shows numbers and texts, and leaves the cells of names with a dot empty.
+            settings = {
+                name.replace(".", "/"): value if type(value) in (str, int, float) else str(value)
+                for name, value in flat(dataclasses.asdict(config))
+            }
+            self._write("add_hparams", settings, [f"dev/{objective.name}"])
 
     def step(self, step: int, of: str, figures: Mapping[str, float], seconds_left: float) -> None:
         """Report the averages since the last report.
@@ -252,17 +242,6 @@ class Report:
     def _give_up(self, error: Exception) -> None:
         self._writer = None
         logger.warning("VisualDL's log cannot be written (%s); training continues without it", error)
-
-
-def _flat(config: Any) -> dict[str, str | int | float]:
-    """Flatten the settings to `section/key`, with values that VisualDL shows: numbers and texts.
-
-    With a dot instead of the slash its table would leave their cells empty.
-    """
-    return {
-        name.replace(".", "/"): value if type(value) in (str, int, float) else str(value)
-        for name, value in flat(dataclasses.asdict(config))
-    }
 
 
 def model_card(

@@ -26,14 +26,7 @@ from paddle_dialog.bundle.folder import (
 )
 from paddle_dialog.bundle.weights import read_weights, set_weights
 from paddle_dialog.config.loader import dump
-from paddle_dialog.data.batching import (
-    TrainingData,
-    as_tensors,
-    epoch_steps,
-    run_criterion,
-    run_network,
-    warn_of_dev_data,
-)
+from paddle_dialog.data.batching import TrainingData, as_tensors, epoch_steps, run_criterion, run_network
 from paddle_dialog.errors import UserError
 from paddle_dialog.metrics import has_paddlenlp
 from paddle_dialog.models.pretrained_base import base_files, with_hash
@@ -49,7 +42,7 @@ from paddle_dialog.training.distributed import (
     sum_over_ranks,
 )
 from paddle_dialog.training.optimizer import build_optimizer, clip_gradients
-from paddle_dialog.training.progress import Meter, Plan, Progress, Report, Stop, configure_logging, model_card
+from paddle_dialog.training.progress import Meter, Progress, Report, Stop, configure_logging, model_card
 from paddle_dialog.training.run_folder import (
     changed_since,
     file_hashes,
@@ -108,11 +101,11 @@ class Run:
         progress.bind(task.objective.name, num_ranks(), config.data.batch_size)
         self.order = task.training_batches(config, data.train, num_ranks(), rank())
         progress.count_batches(0, len(self.order))  # the data may have become fewer
-        self.plan = Plan(training, len(self.order), progress)
+        self.total_steps = progress.total_steps(training, len(self.order))
         self._dev = start.dev_batches(config, data)
         self._criterion = task.build_criterion(config)
         self.optimizer, self.schedule = build_optimizer(
-            training, network, self.plan.total_steps, config.model.width
+            training, network, self.total_steps, config.model.width
         )
         self._trained = [parameter for parameter in network.parameters() if not parameter.stop_gradient]
         mixed = training.amp != "none" and not paddle.get_device().startswith("cpu")
@@ -202,27 +195,10 @@ class Run:
         if math.isfinite(figure):
             progress.best_step, progress.best_figure = step, figure
 
-    def _announce(self) -> None:
-        """Log what the run is about to do."""
-        for note in self.data.notes:
-            logger.info("%s", note)
-        count = sum(math.prod(parameter.shape) for parameter in self.network.parameters())
-        steps = self.plan.total_steps
-        logger.info("%s parameters, %d steps in all", f"{count:,}", steps)
-        if not has_paddlenlp():
-            logger.info("PaddleNLP is not installed: a perplexity is computed without its metric")
-        if self.config.training.amp != "none" and not self._cast["enable"]:
-            logger.info("training.amp: has no effect on the CPU, where Paddle computes in float32")
-        warn_of_dev_data(self.config.data)
-        warm_up = self.config.training.warmup_steps
-        if warm_up >= steps:
-            logger.warning(
-                "training.warmup_steps is %d and the run has %d steps: the rate never reaches its height; "
-                "set -o training.warmup_steps=%d",
-                warm_up,
-                steps,
-                steps // 10,
-            )
+    @property
+    def _completion(self) -> Stop | None:
+        """Why the run is complete, or None."""
+        return self.progress.completion(self.total_steps, self.config.training.patience)
 
     def train(self) -> Progress:
         """Train to the end, or until Ctrl-C or SIGTERM asks to stop after the current step.
@@ -231,8 +207,8 @@ class Run:
             The progress; `stop` says why the run stopped.
         """
         try:
-            self._announce()
-            self.stop = self.plan.completion(self.progress)
+            start.announce(self.config, self.data, self.network, self.total_steps)
+            self.stop = self._completion
             if not (self.stop and self.progress.finished):  # else nothing is left to do
                 if is_main():
                     write_config(self.folder, dump(self.config))
@@ -284,7 +260,7 @@ class Run:
             batches: the batches that the step learns from, as tensors, each with its units (see `Task.count_units`),
                 by which it is weighted.
         """
-        progress, plan, training = self.progress, self.plan, self.config.training
+        progress, training = self.progress, self.config.training
         self._seed_dropout()
         units = sum(count for _, count in batches)
         self._units += units
@@ -300,13 +276,15 @@ class Run:
         self.scaler.update()
         self.network.clear_gradients()
 
-        progress.count_batches(len(batches), plan.batches_per_epoch)
+        progress.count_batches(len(batches), len(self.order))
         progress.step += 1
         self._count_skipped(not finite)
-        self.stop = plan.completion(progress) or (Stop.REQUESTED if stop_requested else None)
+        self.stop = self._completion or (Stop.REQUESTED if stop_requested else None)
         if progress.step % training.log_every == 0 or self.stop:
             self._report_averages()
-        if plan.evaluates_after(progress.step, ends_epoch=progress.batch == 0):
+        every = training.eval_every
+        due = progress.step % every == 0 if every else progress.batch == 0
+        if due or self.stop is Stop.FINISHED:
             self._evaluate()
         if progress.step % training.save_every == 0:
             self._save("last")
@@ -319,7 +297,7 @@ class Run:
         So a resumed run repeats the random numbers without a stored generator state, whatever else draws numbers in
         between.
         """
-        position = self.progress.epoch * self.plan.batches_per_epoch + self.progress.batch + 1
+        position = self.progress.epoch * len(self.order) + self.progress.batch + 1
         paddle.seed((self.config.seed * 1_000_003 + position + rank() * 500_000_003) % 2**31)
 
     def _forward(self, batch: Any, units: int) -> Tensor:
@@ -363,7 +341,7 @@ class Run:
 
     def _report_averages(self) -> None:
         """Report the averages since the last report."""
-        plan, progress, task = self.plan, self.progress, self.task
+        progress, task, steps = self.progress, self.task, self.total_steps
         loss, figure = self._meter.read()
         self._meter = Meter(task.objective)
         elapsed = self._count_seconds()
@@ -377,9 +355,9 @@ class Run:
             "skipped_steps": float(progress.skipped),
         }
         if self._report is not None:
-            epochs = progress.epoch + progress.batch / plan.batches_per_epoch
-            left = elapsed / (progress.step - self._first) * (plan.total_steps - progress.step)
-            self._report.step(progress.step, f"{plan.total_steps} epoch {epochs:.2f}", figures, left)
+            epochs = progress.epoch + progress.batch / len(self.order)
+            left = elapsed / (progress.step - self._first) * (steps - progress.step)
+            self._report.step(progress.step, f"{steps} epoch {epochs:.2f}", figures, left)
         self._restart_clock()
 
     def _evaluate(self) -> None:
@@ -397,7 +375,7 @@ class Run:
             self._report.evaluation(progress.step, figure, best, display)
         barrier()
         self._restart_clock()  # the time of an evaluation is not training time
-        self.stop = self.stop or self.plan.completion(progress)
+        self.stop = self.stop or self._completion
 
     @paddle.no_grad()
     def _measure(self) -> float:
@@ -427,7 +405,7 @@ class Run:
         self.reading = 0.0
 
     def _save_results(self) -> None:
-        self.progress.finished = self.plan.completion(self.progress) is not None
+        self.progress.finished = self._completion is not None
         if self.data.dev is None:
             self._save("best")
         self._save("last")  # last: a finished checkpoint says that all else is saved
@@ -459,7 +437,7 @@ class Run:
         if name == "last":
             progress.scaler = {key: float(value) for key, value in self.scaler.state_dict().items()}
             files |= pack_training_state(progress, self.optimizer, self.network)
-        card = model_card(task, config, progress, self.plan.batches_per_epoch, data.notes)
+        card = model_card(task, config, progress, len(self.order), data.notes)
         weights = read_weights(self.network)
         bundle = Bundle(task.name, dump(config), data.vocabularies, weights, card, files)
         save_bundle(bundle, self.folder / name)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import math
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -16,10 +17,11 @@ from paddle import nn
 from paddle_dialog.bundle.folder import THROUGH_PADDLE, Bundle, load_bundle
 from paddle_dialog.bundle.weights import grow_weights, read_weights, set_weights
 from paddle_dialog.config.loader import dump
-from paddle_dialog.data.batching import LengthBucketSampler, TrainingData
+from paddle_dialog.data.batching import LengthBucketSampler, TrainingData, warn_of_dev_data
 from paddle_dialog.data.files import read_lines
 from paddle_dialog.errors import UserError
 from paddle_dialog.layers.embeddings import TokenEmbedding
+from paddle_dialog.metrics import has_paddlenlp
 from paddle_dialog.models.families import check_memory
 from paddle_dialog.recipes import find_model
 from paddle_dialog.task import Task
@@ -144,6 +146,28 @@ def _section_on_start(named: str, start: Bundle, kept: set[str], fitted: Mapping
     quoted = "".join(f"> {line}\n" for line in "".join(sections).strip().replace("## ", "").splitlines())
     source = f"of which their card says:\n\n{quoted}" if quoted else "which have no card.\n"
     return "\n\n".join([f"## Began with\nThe weights `{named}`, {source}".rstrip(), *notes])
+
+
+def announce(config: Any, data: TrainingData, network: nn.Layer, total_steps: int) -> None:
+    """Log what a run is about to do."""
+    for note in data.notes:
+        logger.info("%s", note)
+    count = sum(math.prod(parameter.shape) for parameter in network.parameters())
+    logger.info("%s parameters, %d steps in all", f"{count:,}", total_steps)
+    if not has_paddlenlp():
+        logger.info("PaddleNLP is not installed: a perplexity is computed without its metric")
+    if config.training.amp != "none" and paddle.get_device().startswith("cpu"):
+        logger.info("training.amp: has no effect on the CPU, where Paddle computes in float32")
+    warn_of_dev_data(config.data)
+    warmup = config.training.warmup_steps
+    if warmup >= total_steps:
+        logger.warning(
+            "training.warmup_steps is %d and the run has %d steps: the rate never reaches its height; "
+            "set -o training.warmup_steps=%d",
+            warmup,
+            total_steps,
+            total_steps // 10,
+        )
 
 
 def dev_batches(config: Any, data: TrainingData) -> list[list[int]] | None:
