@@ -54,24 +54,20 @@ def test_what_is_saved_is_loaded(saved):
     for name, array in original.weights.items():
         np.testing.assert_array_equal(loaded.weights[name], array)
         assert loaded.weights[name].dtype == array.dtype
-    files = ("model.safetensors", "config.yaml", "text.vocabulary.txt", "README.md", "x.bin", "bundle.json")
-    assert {path.name for path in saved.iterdir()} == set(files)
+    assert {path.name for path in saved.iterdir()} == {*FILES, "bundle.json"}
     assert [path.name for path in saved.parent.iterdir()] == ["best"]
 
 
-@pytest.mark.parametrize(
-    "name", ["model.safetensors", "config.yaml", "text.vocabulary.txt", "README.md", "x.bin"]
-)
-def test_a_damaged_file_is_named(saved, name):
+FILES = ["model.safetensors", "config.yaml", "text.vocabulary.txt", "README.md", "x.bin"]
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_a_damaged_or_missing_file_is_named(saved, name):
     content = bytearray((saved / name).read_bytes())
     content[-1] ^= 1
     (saved / name).write_bytes(content)
     with pytest.raises(UserError, match=f"{name}: is damaged"):
         load_bundle(saved)
-
-
-@pytest.mark.parametrize("name", ["model.safetensors", "text.vocabulary.txt"])
-def test_a_missing_file_is_named(saved, name):
     (saved / name).unlink()
     with pytest.raises(UserError, match=f"{name}: cannot be read .*incomplete"):
         load_bundle(saved)

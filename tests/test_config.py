@@ -101,6 +101,8 @@ WRONG = """\
 {training: {epochs: true}} → training.epochs: must be an integer (at least 1), found true
 {training: {epochs: 2.0}} → training.epochs: must be an integer (at least 1), found 2.0
 {training: {epochs: null}} → training.epochs: must be an integer (at least 1), found null
+{training: {epochs: {x: 1}}} → training.epochs: must be an integer (at least 1), found a section (keys: x)
+{training: {betas: {"0": 1}}} → training.betas: must be a list, each item a number (at least 0 and at …
 {training: {shuffle: 1}} → training.shuffle: must be true or false, found 1
 {training: {rate: 0}} → training.rate: must be a number (above 0 and at most 1), found 0
 {training: {rate: 1.5}} → training.rate: must be a number (above 0 and at most 1), found 1.5
@@ -299,13 +301,11 @@ def test_an_override_value_is_yaml_or_plain_text(tmp_path, text, value):
     assert found == value and type(found) is type(value)
 
 
-def test_an_override_passes_through_an_empty_section_but_not_through_a_value(tmp_path):
+def test_an_override_makes_a_section_of_an_empty_one_and_of_a_value(tmp_path):
     path = write(tmp_path, "a: null\nb: 3\nc: [1]\n")
     assert read_config(path, ["a.x.y=1"])["a"] == {"x": {"y": 1}}
-    assert read_refusal(path, "b.x=1") == (
-        "-o b.x=1: b is a single value, not a section; override b as a whole"
-    )
-    assert read_refusal(path, "c.0=1") == "-o c.0=1: c is a list, not a section; override c as a whole"
+    found = read_config(path, ["b.x=1", "c.0=1"])
+    assert (found["b"], found["c"]) == ({"x": 1}, {"0": 1})  # which is no number and no list, see `WRONG`
     assert "'x' appears twice" in read_refusal(path, "b={x: 1, x: 2}")
 
 

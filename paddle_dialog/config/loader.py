@@ -120,15 +120,11 @@ def _with_override(mapping: Mapping[str, Any], override: str) -> dict[str, Any]:
     except DuplicateKeyError as error:
         raise UserError(f"-o {override}: {error.problem}") from error
     merged = node = dict(mapping)
-    for depth, part in enumerate(path[:-1], start=1):
-        section = {} if node.get(part) is None else node[part]
-        if not isinstance(section, Mapping):
-            at = ".".join(path[:depth])
-            kind = "a list" if isinstance(section, list) else "a single value"
-            raise UserError(f"-o {override}: {at} is {kind}, not a section; override {at} as a whole")
-        inner = dict(section)  # a copy, as YAML aliases share sections
-        node[part] = inner
-        node = inner
+    for part in path[:-1]:
+        section = node.get(part)
+        # A copy, as YAML aliases share sections. Where a value becomes a section, its type is reported as wrong.
+        node[part] = dict(section) if isinstance(section, Mapping) else {}
+        node = node[part]
     node[path[-1]] = value
     return merged
 
