@@ -111,7 +111,7 @@ def evaluate(
     Raises:
         UserError: the model or the data cannot be used.
     """
-    from paddle_dialog.data.training_data import warn_of_dev_data
+    from paddle_dialog.data.batching import warn_of_dev_data
     from paddle_dialog.errors import UserError
 
     model, settings = _load(config, weights, override, device)

@@ -7,13 +7,13 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from paddle_dialog.data.records import Record
+from paddle_dialog.data.files import Record
 from paddle_dialog.errors import UserError
 
 if TYPE_CHECKING:
     from paddle import nn
 
-    from paddle_dialog.bundle.trained import TrainedModel
+    from paddle_dialog.bundle.folder import TrainedModel
     from paddle_dialog.config.schema import ExperimentConfig, GenerationConfig
 
 
@@ -31,14 +31,14 @@ class Prediction:
 
 def check_request(texts: Sequence[Any], n_best: int | None = None, conversations: bool = False) -> None:
     """Check that `texts` is a list of texts, not one text, which would be answered by letters; and `n_best`."""
-    from paddle_dialog.config.schema import MOST_ROWS  # needs YAML, whose absence only `run_tool` explains
+    from paddle_dialog.config.schema import MAX_ROWS  # needs YAML, whose absence only `run_tool` explains
 
     if isinstance(texts, str):
         raise UserError(f"give a list of texts, e.g. [{texts[:20]!r}]; this is one text")
     if not conversations:
         check_texts(texts)
-    if n_best is not None and not 1 <= n_best <= MOST_ROWS:
-        raise UserError(f"n_best is {n_best}; give 1 to {MOST_ROWS}")
+    if n_best is not None and not 1 <= n_best <= MAX_ROWS:
+        raise UserError(f"n_best is {n_best}; give 1 to {MAX_ROWS}")
 
 
 def check_texts(texts: Sequence[Any]) -> Sequence[str]:

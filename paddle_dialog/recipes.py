@@ -27,13 +27,13 @@ from typing import TYPE_CHECKING, Any
 from paddle_dialog.bundle.folder import (
     CONFIG,
     MANIFEST,
+    TrainedModel,
     bundle_exists,
     config_file,
     load_bundle,
     plain_file,
     recover,
 )
-from paddle_dialog.bundle.trained import TrainedModel
 from paddle_dialog.config.loader import parse_file_text, read_config
 from paddle_dialog.config.models import PretrainedConfig, with_pretrained_path
 from paddle_dialog.config.schema import ExperimentConfig

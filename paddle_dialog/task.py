@@ -8,7 +8,7 @@ A new task is a folder whose module `task` has, as `TASK`, an instance of a subc
 - `prepare_data`: its examples, and how a list of them becomes a batch, a `NamedTuple` of arrays;
 - `build_network` and `build_criterion`: each array of a batch goes to the arguments of its name of the network's
   `forward`, and, with the network's outputs, of that of the criterion, which returns the loss;
-- `objective`: what its models are judged by (`paddle_dialog.objective`);
+- `objective`: what its models are judged by (`paddle_dialog.metrics`);
 - `predictor`: what answers, if its models answer anything.
 
 All else has a default: what a loss is the mean over (`unit`, `count_units`), the order of the batches
@@ -26,11 +26,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from paddle_dialog.data.batching import EpochBatches
-from paddle_dialog.data.records import Record
-from paddle_dialog.data.training_data import EncodedData, TrainingData
+from paddle_dialog.data.batching import EncodedData, EpochBatches, LengthBucketSampler, TrainingData
+from paddle_dialog.data.files import Record
 from paddle_dialog.errors import UserError
-from paddle_dialog.objective import Objective, Perplexity
+from paddle_dialog.metrics import Objective, Perplexity
 from paddle_dialog.text.vocabulary import Vocabulary
 
 if TYPE_CHECKING:
@@ -39,8 +38,7 @@ if TYPE_CHECKING:
     import numpy as np
     from paddle import nn
 
-    from paddle_dialog.bundle.folder import Bundle
-    from paddle_dialog.bundle.trained import TrainedModel
+    from paddle_dialog.bundle.folder import Bundle, TrainedModel
     from paddle_dialog.config.schema import ExperimentConfig, GenerationConfig
     from paddle_dialog.figures import FigureFolder
     from paddle_dialog.predictor import GenerationPredictor, Predictor
@@ -96,8 +94,6 @@ class Task(ABC):
         self, config: Any, examples: EncodedData, processes: int = 1, rank: int = 0
     ) -> EpochBatches:
         """Return the order of the training examples: shuffled, and of similar length in a batch."""
-        from paddle_dialog.data.batching import LengthBucketSampler
-
         return LengthBucketSampler(
             examples.lengths,
             config.data.batch_size,

@@ -7,7 +7,7 @@ from typing import Any
 
 from decoding_models import TableModel
 
-from paddle_dialog.bundle.trained import TrainedModel
+from paddle_dialog.bundle.folder import TrainedModel
 from paddle_dialog.config.schema import DecodingConfig
 from paddle_dialog.tasks.couplet.config import (
     ChoiceConfig,

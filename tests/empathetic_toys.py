@@ -9,12 +9,11 @@ from typing import Any
 import numpy as np
 import paddle
 
-from paddle_dialog.bundle.folder import Bundle, save_bundle
-from paddle_dialog.bundle.trained import TrainedModel
+from paddle_dialog.bundle.folder import Bundle, TrainedModel, save_bundle
 from paddle_dialog.bundle.weights import read_weights
 from paddle_dialog.config.loader import dump
 from paddle_dialog.config.typed import build
-from paddle_dialog.data.training_data import as_tensors
+from paddle_dialog.data.batching import as_tensors
 from paddle_dialog.judge import Judge
 from paddle_dialog.tasks.empathetic.config import EmpatheticConfig
 from paddle_dialog.tasks.empathetic.data.dialogue import Dialogue

@@ -6,7 +6,7 @@ from typing import Any
 
 import paddle
 
-from paddle_dialog.bundle.trained import TrainedModel
+from paddle_dialog.bundle.folder import TrainedModel
 from paddle_dialog.bundle.weights import read_weights
 from paddle_dialog.config.models import CausalLmConfig
 from paddle_dialog.models.networks import CausalLm

@@ -11,9 +11,8 @@ from typing import Literal
 import pytest
 from command import run_here
 
-from paddle_dialog.config.explain import explain, help_of, sections
 from paddle_dialog.config.loader import dump
-from paddle_dialog.config.typed import at_least, build, rate, setting
+from paddle_dialog.config.typed import at_least, build, explain, help_of, rate, sections, setting
 from paddle_dialog.errors import UserError
 from paddle_dialog.recipes import find_task, task_names
 from paddle_dialog.serving.config import ServeConfig

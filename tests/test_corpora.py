@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import gzip
 import io
 import json
+import lzma
 import pickle
 import re
 import zipfile
@@ -14,6 +16,8 @@ from typing import Any
 import numpy as np
 import pytest
 from command import ROOT, Outcome, records, run_here
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from paddle_dialog.data.corpora import read_conversations, read_poems, read_reviews
 from paddle_dialog.data.files import read_lines
@@ -66,7 +70,7 @@ def written(folder: Path, text: str | bytes, name: str = "data.txt") -> Path:
 
 
 @pytest.mark.parametrize("form", [*POEM_FILES, *UNTITLED])
-def test_poems_are_read_for_what_they_are(tmp_path: Path, form: str) -> None:
+def test_poems_are_read_for_what_they_are(tmp_path, form):
     wanted = [Poem(title if form in POEM_FILES else "", body) for title, body in TITLED]
     assert read_texts(str(written(tmp_path, (POEM_FILES | UNTITLED)[form]))) == wanted
 
@@ -96,19 +100,17 @@ TALKS = {
 
 
 @pytest.mark.parametrize("form", TALKS)
-def test_dialogues_are_read_for_what_they_are(tmp_path: Path, form: str) -> None:
+def test_dialogues_are_read_for_what_they_are(tmp_path, form):
     ((_, record),) = read_conversations(written(tmp_path, TALKS[form]))
     assert "".join(record["turns"]).replace("了，工", "了工") == "".join(TALK) and len(record["turns"]) == 4
 
 
-def test_files_of_one_dialogue_may_be_joined(tmp_path: Path) -> None:
+def test_files_of_one_dialogue_may_be_joined(tmp_path):
     path = written(tmp_path, dumped(SMILE[:2], SMILE[2:], indent=4).replace("]\n[", "]["))
     assert [record["turns"] for _, record in read_conversations(path)] == [TALK[:2], TALK[2:]]
 
 
-def test_a_conversation_without_an_answer_is_left_out(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_a_conversation_without_an_answer_is_left_out(tmp_path, caplog):
     path = written(tmp_path, dumped({"messages": MESSAGES[:1]}, {"messages": MESSAGES[:2]}))
     assert [number for number, _ in read_conversations(path)] == [2]
     assert "1 conversations without an answer left out" in caplog.text
@@ -125,7 +127,7 @@ REVIEW_FILES = {
 
 
 @pytest.mark.parametrize("form", REVIEW_FILES)
-def test_reviews_are_read_for_what_they_are(tmp_path: Path, form: str) -> None:
+def test_reviews_are_read_for_what_they_are(tmp_path, form):
     found = [(label, text) for _, label, text in read_reviews(written(tmp_path, REVIEW_FILES[form]))]
     assert found == [(1, PRAISE), (0, BLAME)]
 
@@ -140,7 +142,7 @@ def test_reviews_are_read_for_what_they_are(tmp_path: Path, form: str) -> None:
         ("1,good, very\n0,bad\n", ["good, very", "bad"]),
     ],
 )
-def test_quotes_that_do_not_fit_are_the_text_s(tmp_path: Path, text: str, wanted: list[str]) -> None:
+def test_quotes_that_do_not_fit_are_the_text_s(tmp_path, text, wanted):
     assert [text for *_, text in read_reviews(written(tmp_path, text))] == wanted
 
 
@@ -170,7 +172,7 @@ READERS = {"poem": read_poems, "talk": read_conversations, "review": read_review
         ("review", "label,review\n1,good, very\n", ":2: 3 columns found, and the header has 2"),
     ],
 )
-def test_what_is_none_of_the_forms_is_named(tmp_path: Path, reader: str, text: str, said: str) -> None:
+def test_what_is_none_of_the_forms_is_named(tmp_path, reader, text, said):
     with pytest.raises(UserError, match="data.txt" + (said if said[0] == ":" else f": {said}")) as caught:
         list(READERS[reader](written(tmp_path, text)))
     assert "\n" not in str(caught.value)
@@ -202,7 +204,7 @@ PICKLE = pickle.dumps({"a": 1})
     ],
     ids=["xlsx", "npy", "pickle", "parquet"],
 )
-def test_what_is_no_text_is_named_by_its_first_bytes(tmp_path: Path, content: bytes, said: str) -> None:
+def test_what_is_no_text_is_named_by_its_first_bytes(tmp_path, content, said):
     with pytest.raises(UserError, match=said):
         list(read_lines(written(tmp_path, content)))
 
@@ -236,7 +238,7 @@ FORMS = {"poem": POEM_FILES | UNTITLED, "empathetic": TALKS, "sentiment": REVIEW
 
 
 @pytest.mark.parametrize(("task", "form"), [(task, form) for task, forms in FORMS.items() for form in forms])
-def test_a_file_trains_and_is_evaluated_as_it_is(tmp_path: Path, task: str, form: str) -> None:
+def test_a_file_trains_and_is_evaluated_as_it_is(tmp_path, task, form):
     outcome = trained(tmp_path, task, FORMS[task][form])
     assert outcome.status == 0, outcome.stderr
     options = ["--weights", tmp_path / "run", "--data", tmp_path / "data.txt", "--json"]
@@ -247,14 +249,12 @@ def test_a_file_trains_and_is_evaluated_as_it_is(tmp_path: Path, task: str, form
 
 
 @pytest.mark.parametrize("task", TASKS)
-def test_bad_data_is_one_line_of_the_command(tmp_path: Path, task: str) -> None:
+def test_bad_data_is_one_line_of_the_command(tmp_path, task):
     assert "data.txt" in trained(tmp_path, task, "1;2;3\n").error_line()
     assert "a pickle of Python" in trained(tmp_path, task, PICKLE).error_line()
 
 
-def test_the_arrays_of_empdg_and_moel_are_turned_by_the_script_of_the_page(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_arrays_of_empdg_and_moel_are_turned_by_the_script_of_the_page(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     contexts = np.empty(2, dtype=object)
     contexts[:] = [["my dog died .", "oh no !", "he was old ."], ["i won a prize ."]]
@@ -273,7 +273,7 @@ def test_the_arrays_of_empdg_and_moel_are_turned_by_the_script_of_the_page(
 
 
 @pytest.mark.parametrize("task", ["couplet", "poem", "sentiment_zh", "translation", "empathetic_zh"])
-def test_traditional_characters_are_measured_as_simplified_ones(tmp_path: Path, task: str) -> None:
+def test_traditional_characters_are_measured_as_simplified_ones(tmp_path, task):
     traditional, plain = TABLE.read_text(encoding="utf-8").splitlines()
     letters = dict(zip(map(ord, "东风书云马鸟时见说门"), "東風書雲馬鳥時見說門", strict=True))
     assert set(letters.values()) <= set(traditional) and {chr(letter) for letter in letters} <= set(plain)
@@ -294,9 +294,114 @@ def test_traditional_characters_are_measured_as_simplified_ones(tmp_path: Path, 
     assert shown[0] == shown[1]
 
 
-def test_traditional_characters_are_said_once(caplog: pytest.LogCaptureFixture) -> None:
+def test_traditional_characters_are_said_once(caplog):
     _log_once.cache_clear()
     with caplog.at_level("INFO"):
         assert [read_as_simplified(text) for text in ("东", "東風", "書")] == ["东", "东风", "书"]
     (record,) = caplog.records
     assert record.message == "traditional characters are read as simplified ones"
+
+
+WRITERS = {"": lambda data: data, ".gz": gzip.compress, ".xz": lzma.compress}
+
+
+def write(folder: Path, suffix: str, data: bytes) -> Path:
+    path = folder / f"lines.txt{suffix}"
+    path.write_bytes(WRITERS[suffix.lower()](data))
+    return path
+
+
+def refusal(path: str | Path) -> str:
+    with pytest.raises(UserError) as caught:
+        list(read_lines(path))
+    message = str(caught.value)
+    assert "\n" not in message
+    assert message.startswith(str(path))
+    return message
+
+
+LINES = b"\xef\xbb\xbf" + "春\r\n\r\n秋\t月\n 末".encode()
+ONE_LINE = (
+    "a\u2028b\x0bc\x85d\re"  # only a line feed ends a line, and only a leading byte-order mark is dropped
+)
+
+
+@pytest.mark.parametrize(
+    ("suffix", "data", "lines"),
+    [
+        *((suffix, WRITERS[suffix](LINES), ["春", "", "秋\t月", " 末"]) for suffix in WRITERS),
+        ("", f"{ONE_LINE}\n\ufefff\n".encode(), [ONE_LINE, "\ufefff"]),
+        # An archive of several streams is read to its end, and its suffix in any case.
+        (".gz", gzip.compress(b"one\n") + gzip.compress(b"two\n"), ["one", "two"]),
+        (".XZ", lzma.compress(b"one\n") + lzma.compress(b"two\n"), ["one", "two"]),
+    ],
+)
+def test_lines_are_numbered_from_one_without_their_ends(tmp_path, suffix, data, lines):
+    path = tmp_path / f"lines.txt{suffix}"
+    path.write_bytes(data)
+    assert list(read_lines(str(path))) == list(enumerate(lines, start=1))
+
+
+@settings(deadline=None, max_examples=50)
+@given(
+    lines=st.lists(st.text(st.characters(exclude_characters="\r\n", exclude_categories=["Cs"])), min_size=1)
+)
+def test_lines_written_come_back(tmp_path_factory, lines):
+    if lines[0].startswith("\ufeff"):
+        lines[0] = "x" + lines[0]
+    path = write(tmp_path_factory.mktemp("lines"), ".gz", "".join(line + "\n" for line in lines).encode())
+    assert list(read_lines(path)) == list(enumerate(lines, start=1))
+
+
+@pytest.mark.parametrize("suffix", ["", ".gz", ".xz"])
+def test_line_that_is_not_utf8_is_named_after_the_good_ones(tmp_path, suffix):
+    path = write(tmp_path, suffix, "好\n".encode() + "ab好".encode("gbk") + b"\n")
+    lines = read_lines(path)
+    assert next(lines) == (1, "好")
+    with pytest.raises(
+        UserError, match=r":2: not UTF-8 \(byte 3 of the line is 0xba\); save the file as UTF-8"
+    ):
+        next(lines)
+
+
+def test_folder_and_file_used_as_folder(tmp_path):
+    (tmp_path / "folder.gz").mkdir()
+    assert "this is a folder" in refusal(tmp_path / "folder.gz")
+    assert "this is a folder" in refusal(tmp_path)
+    file = write(tmp_path, "", b"x")
+    assert "is a file, not a folder" in refusal(file / "inner.txt")
+
+
+@pytest.mark.parametrize("suffix", ["", ".gz", ".xz"])
+def test_empty_file_and_archive_of_nothing(tmp_path, suffix):
+    path = write(tmp_path, suffix, b"")
+    assert "the file is empty" in refusal(path)
+    path.write_bytes(b"")
+    assert "the file is empty" in refusal(path)
+
+
+@pytest.mark.parametrize("suffix", [".gz", ".xz"])
+def test_what_is_no_sound_archive(tmp_path, suffix):
+    path = write(tmp_path, suffix, "".join(f"{n * n * 7919 % 10007}\n" for n in range(5000)).encode())
+    whole = path.read_bytes()
+    path.write_bytes(whole[:-40])
+    assert "ends too early" in refusal(path)
+    flipped = bytearray(whole)
+    flipped[len(whole) // 2] ^= 0xFF
+    path.write_bytes(flipped)
+    assert f"not a sound {suffix} archive" in refusal(path)
+    path.write_text("上\t下\n" * 30, encoding="utf-8")
+    assert "plain text under a name without that suffix" in refusal(path)
+
+
+def test_no_permission_and_no_possible_path(tmp_path, monkeypatch):
+    path = write(tmp_path, "", b"x")
+
+    def refuse(*_: object, **__: object) -> None:  # chmod does not stop root
+        raise PermissionError(13, "Permission denied", str(path))
+
+    monkeypatch.setattr(Path, "open", refuse)
+    assert "no permission to read" in refusal(path)
+    monkeypatch.undo()
+    for impossible in ("a\0b.txt", "a" * 5000):
+        assert "cannot be opened" in refusal(impossible)

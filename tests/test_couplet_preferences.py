@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 
 import paddle_dialog
 from paddle_dialog.bundle.folder import load_bundle, save_bundle
-from paddle_dialog.data.training_data import EncodedData
+from paddle_dialog.data.batching import EncodedData
 from paddle_dialog.decoding.search import text_log_probs
 from paddle_dialog.judge import JUDGE, Judge
 from paddle_dialog.models.numpy_seq2seq import numpy_seq2seq

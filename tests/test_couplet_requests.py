@@ -10,7 +10,7 @@ from couplet_toys import NO_RULES, ROOMY, toy
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from paddle_dialog.bundle.trained import TrainedModel
+from paddle_dialog.bundle.folder import TrainedModel
 from paddle_dialog.config.models import LstmAttentionConfig
 from paddle_dialog.decoding.search import text_log_probs
 from paddle_dialog.errors import UserError

@@ -57,12 +57,12 @@ STEPS = 7 * EPOCHS
 
 
 @pytest.fixture(scope="module")
-def corpus(tmp_path_factory: pytest.TempPathFactory) -> Corpus:
+def corpus(tmp_path_factory):
     return Corpus(tmp_path_factory.mktemp("distributed"))
 
 
 @pytest.fixture(scope="module")
-def two(corpus: Corpus) -> Path:
+def two(corpus):
     """Return the run of two processes that nobody disturbed."""
     launched = launch(corpus, corpus.recipe("two", BATCH))
     assert finish(launched) == 0, worker_logs(corpus)
@@ -106,7 +106,7 @@ def wait_for_step(launched: subprocess.Popen[bytes], folder: Path, step: int) ->
         time.sleep(0.01)
 
 
-def test_signals_do_not_break_a_wait_for_the_others(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_signals_do_not_break_a_wait_for_the_others(monkeypatch):
     """They come all the time, so during the calls too; Paddle's own client of the store fails at the first."""
     port = free_port()
     store = paddle.base.core.TCPStore("127.0.0.1", port, True, 1, 60)
@@ -154,7 +154,7 @@ def progress(folder: Path) -> dict[str, object]:
     return json.loads((folder / "last" / "progress.json").read_text())
 
 
-def test_two_processes_follow_the_curve_of_one_with_the_double_batch(corpus: Corpus, two: Path) -> None:
+def test_two_processes_follow_the_curve_of_one_with_the_double_batch(corpus, two):
     outcome = run_here("train", "-c", corpus.recipe("one", 2 * BATCH))
     assert outcome.status == 0, outcome.stderr
     one = corpus.folder / "one"
@@ -168,7 +168,7 @@ def test_two_processes_follow_the_curve_of_one_with_the_double_batch(corpus: Cor
     assert sorted(path.name for path in two.iterdir()) == sorted(path.name for path in one.iterdir())
 
 
-def test_a_run_of_two_survives_a_lost_process_and_a_signal(corpus: Corpus, two: Path) -> None:
+def test_a_run_of_two_survives_a_lost_process_and_a_signal(corpus, two):
     folder = corpus.folder / "disturbed"
     recipe = corpus.recipe("disturbed", BATCH)
 

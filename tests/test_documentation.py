@@ -10,7 +10,7 @@ import tokenize
 import pytest
 from command import ROOT, run_here
 
-from paddle_dialog.config.explain import sections
+from paddle_dialog.config.typed import sections
 from paddle_dialog.tasks.couplet.config import RulesConfig
 
 CODE = ("paddle_dialog", "tasks", "tests", "tools")

@@ -21,7 +21,7 @@ from empathetic_toys import (
 
 import paddle_dialog
 from paddle_dialog.bundle.folder import load_bundle
-from paddle_dialog.data.training_data import EncodedData, TrainingData
+from paddle_dialog.data.batching import EncodedData, TrainingData
 from paddle_dialog.errors import UserError
 from paddle_dialog.metrics import has_phrase, has_repeated_ngram
 from paddle_dialog.tasks.empathetic.data.dialogue import Dialogue, _emoji_sentences, in_words, reply_to_emoji

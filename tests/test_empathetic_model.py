@@ -25,7 +25,7 @@ from empathetic_toys import (
     tensors,
 )
 
-from paddle_dialog.data.training_data import as_tensors
+from paddle_dialog.data.batching import as_tensors
 from paddle_dialog.errors import UserError
 from paddle_dialog.recipes import load_config
 from paddle_dialog.tasks.empathetic.data.dialogue import Dialogue

@@ -73,7 +73,6 @@ FLOORS = (
     *(
         "metrics",
         "figures",
-        "objective",
         "training.losses",
         "serving.config",
         "predictor",

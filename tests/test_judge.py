@@ -17,7 +17,7 @@ from paddle_dialog.tasks.empathetic.reading import ReadBatch, ReadContext, log_p
 from tools.weights.judges import SCORE_SCALE, fit_order
 
 
-def test_a_judge_keeps_its_weights_in_a_file_and_refuses_another_width() -> None:
+def test_a_judge_keeps_its_weights_in_a_file_and_refuses_another_width():
     judge = Judge(np.array([1.0, -2.0]))
     states = np.array([[3.0, 1.0], [0.0, 1.0]])
     again = Judge.from_bytes(judge.to_bytes(), 2)
@@ -28,7 +28,7 @@ def test_a_judge_keeps_its_weights_in_a_file_and_refuses_another_width() -> None
         Judge.from_bytes(b"no", 3)
 
 
-def test_the_fit_is_ridge_regression_within_each_input() -> None:
+def test_the_fit_is_ridge_regression_within_each_input():
     random = np.random.default_rng(1)
     inputs = random.permutation(np.repeat(np.arange(80) * 7, 5))
     rows = random.normal(size=(400, 5)) * [1, 10, 0.1, 3, 0] + 2
@@ -59,7 +59,7 @@ def read(
     return ReadContext(turns, turns, packed, encoder.language, batch=batch)
 
 
-def test_replies_that_were_scored_have_the_states_of_those_read_anew() -> None:
+def test_replies_that_were_scored_have_the_states_of_those_read_anew():
     """Scores and states come of one reading, whichever context is answered in between."""
     config = make_config("causal")
     arrays = numpy_emo_prepend(config, len(WORDS), read_weights(make_network(config, len(WORDS))))

@@ -19,7 +19,7 @@ def texts(count: int = 200) -> tuple[csr_matrix, np.ndarray]:
 
 
 @pytest.mark.parametrize("loss", ["squared_hinge", "log"])
-def test_each_machine_minimises_its_loss_over_features_scaled_by_log_count_ratios(loss: str) -> None:
+def test_each_machine_minimises_its_loss_over_features_scaled_by_log_count_ratios(loss):
     features, labels = texts()
     settings = LinearSettings(0.2, loss, 0.25)  # type: ignore[arg-type]
     dense, signs = features.toarray(), np.where(labels == 1, 1.0, -1.0)
@@ -39,7 +39,7 @@ def test_each_machine_minimises_its_loss_over_features_scaled_by_log_count_ratio
     np.testing.assert_allclose(dense @ fit_margins(features, labels, 3, settings)[:, 1], expected, atol=0.02)
 
 
-def test_the_scale_makes_held_out_texts_likeliest() -> None:
+def test_the_scale_makes_held_out_texts_likeliest():
     features, labels = texts()
     held_out = np.arange(200) % 4 == 0
     margins = features[held_out] @ fit_margins(features[~held_out], labels[~held_out], 32, SETTINGS)
@@ -58,7 +58,7 @@ def test_the_scale_makes_held_out_texts_likeliest() -> None:
     assert (table[:, 3:] == table[:, :3].min()).all()  # labels without a text are less likely than any other
 
 
-def test_where_nothing_is_left_to_hold_out_margins_are_logits() -> None:
+def test_where_nothing_is_left_to_hold_out_margins_are_logits():
     features, labels = texts()
     for held_out in (labels > 0, labels > 2):  # one label is left to fit; no text is held out
         table = fit_classifier(features, labels, held_out, 3, SETTINGS)

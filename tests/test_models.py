@@ -22,7 +22,7 @@ def batch(made: Case) -> tuple[Tensor, Tensor, Tensor]:
 
 
 @pytest.mark.parametrize("config", [LSTM, TRANSFORMER], ids=["lstm", "transformer"])
-def test_a_shared_table_is_counted_and_stored_once(config: Any) -> None:
+def test_a_shared_table_is_counted_and_stored_once(config):
     apart, shared, tied = (
         Seq2Seq(replace(config, share_embeddings=share, tie_output=tie), VOCABULARY)
         for share, tie in ((False, False), (True, False), (True, True))
@@ -39,7 +39,7 @@ def test_a_shared_table_is_counted_and_stored_once(config: Any) -> None:
 
 
 @pytest.mark.parametrize("name", PLAIN)
-def test_every_parameter_learns(name: str) -> None:
+def test_every_parameter_learns(name):
     made = case(name)
     network: Any = made.network
     network.train()
@@ -96,7 +96,7 @@ def copy_to_book(ours: Any, book: BookModel, layers: int) -> None:
             other.set_value(one)
 
 
-def test_the_lstm_model_equals_the_books() -> None:
+def test_the_lstm_model_equals_the_books():
     made = case("lstm")
     ours: Any = made.network
     book = BookModel(VOCABULARY, LSTM.width, 2)
@@ -108,6 +108,6 @@ def test_the_lstm_model_equals_the_books() -> None:
     np.testing.assert_allclose(ours(*inputs).numpy(), expected, atol=1e-5)
 
 
-def test_at_its_reference_size_the_lstm_model_has_the_books_parameters() -> None:
+def test_at_its_reference_size_the_lstm_model_has_the_books_parameters():
     network = Seq2Seq(LstmAttentionConfig(), 7931)
     assert sum(int(np.prod(parameter.shape)) for parameter in network.parameters()) == 8_663_547

@@ -29,8 +29,7 @@ from network_cases import (
     case,
 )
 
-from paddle_dialog.bundle.folder import Bundle
-from paddle_dialog.bundle.trained import TrainedModel
+from paddle_dialog.bundle.folder import Bundle, TrainedModel
 from paddle_dialog.bundle.weights import read_weights
 from paddle_dialog.decoding.interface import TextReader
 from paddle_dialog.decoding.search import SearchOptions, decode, text_log_probs

@@ -1,7 +1,6 @@
 """Schedules by hand, steps of the optimiser, and which parameters decay."""
 
 import math
-from typing import Any
 
 import numpy as np
 import paddle
@@ -41,13 +40,13 @@ PEAK = 1 / math.sqrt(
         ),
     ],
 )
-def test_schedules(settings: dict[str, Any], expected: dict[int, float]) -> None:
+def test_schedules(settings, expected):
     """Of a run of 101 steps: 100 is the last one."""
     factor = learning_rate_factor(TrainingConfig(**settings), 101, 512)
     assert [factor(step) for step in expected] == pytest.approx(list(expected.values()))
 
 
-def test_the_optimiser_multiplies_its_rate_by_the_schedule() -> None:
+def test_the_optimiser_multiplies_its_rate_by_the_schedule():
     config = TrainingConfig(schedule="constant", warmup_steps=4, learning_rate=0.2)
     optimizer, schedule = build_optimizer(config, nn.Linear(2, 2), 10, 8)
     rates = []
@@ -58,7 +57,7 @@ def test_the_optimiser_multiplies_its_rate_by_the_schedule() -> None:
 
 
 @pytest.mark.parametrize("name", ["adam", "adamw"])
-def test_a_step_is_that_of_paddles_optimiser(name: str) -> None:
+def test_a_step_is_that_of_paddles_optimiser(name):
     settings = {"learning_rate": 0.1, "beta2": 0.9, "epsilon": 1e-3}
     ours, theirs = nn.Linear(3, 2), nn.Linear(3, 2)
     theirs.set_state_dict(ours.state_dict())
@@ -77,7 +76,7 @@ def test_a_step_is_that_of_paddles_optimiser(name: str) -> None:
         np.testing.assert_allclose(one.numpy(), other.numpy(), rtol=1e-5, atol=1e-6)
 
 
-def test_only_matrices_decay() -> None:
+def test_only_matrices_decay():
     """With zero gradients AdamW leaves exactly the decay: w · (1 - rate · decay)."""
     network = nn.Sequential(nn.Embedding(5, 4), nn.Linear(4, 4), nn.LayerNorm(4), nn.LSTM(4, 3))
     for parameter in network.parameters():
@@ -94,7 +93,7 @@ def test_only_matrices_decay() -> None:
     assert seen == {0.95, 1.0}
 
 
-def test_frozen_parameters_are_left_out() -> None:
+def test_frozen_parameters_are_left_out():
     network = nn.Sequential(nn.Linear(2, 2), nn.Linear(2, 2))
     network[0].weight.trainable = False
     optimizer, _ = build_optimizer(TrainingConfig(), network, 10, 8)
@@ -104,7 +103,7 @@ def test_frozen_parameters_are_left_out() -> None:
 
 
 @pytest.mark.parametrize(("clip_norm", "scale"), [(2.5, 0.5), (10.0, 1.0), (None, 1.0)])
-def test_gradients_are_clipped_by_their_global_norm(clip_norm: float | None, scale: float) -> None:
+def test_gradients_are_clipped_by_their_global_norm(clip_norm, scale):
     """(3, 4) has norm 5."""
     parameters = nn.Linear(1, 1).parameters()
     for parameter, value in zip(parameters, (3.0, 4.0), strict=True):
@@ -134,7 +133,7 @@ class Small(nn.Layer):
 
 @settings(max_examples=30, deadline=None)
 @given(st.integers(1, 12), st.integers(1, 12), st.integers(0, 1000))
-def test_all_directions_of_a_matrix_become_alike(rows: int, columns: int, seed: int) -> None:
+def test_all_directions_of_a_matrix_become_alike(rows, columns, seed):
     matrix = np.random.default_rng(seed).normal(size=(rows, columns)).astype(np.float32)
     u, sizes, v = np.linalg.svd(matrix, full_matrices=False)
     found = np.diag(u.T @ orthogonalised(paddle.to_tensor(matrix)).numpy() @ v.T)
@@ -142,14 +141,14 @@ def test_all_directions_of_a_matrix_become_alike(rows: int, columns: int, seed: 
     assert np.all((found[well_conditioned] > 0.6) & (found[well_conditioned] < 1.3))
 
 
-def test_hidden_matrices_are_neither_tables_nor_output_layers_nor_vectors() -> None:
+def test_hidden_matrices_are_neither_tables_nor_output_layers_nor_vectors():
     network = Small()
     assert hidden_matrices(network) == {network.wide.weight.name, network.tall.weight.name}
     with pytest.raises(UserError, match="take adamw"):
         build_optimizer(TrainingConfig(optimizer="muon"), nn.Sequential(nn.Embedding(3, 2)), 9, 4)
 
 
-def test_two_steps_are_those_worked_out_in_numpy_and_the_rest_is_adamw() -> None:
+def test_two_steps_are_those_worked_out_in_numpy_and_the_rest_is_adamw():
     paddle.seed(1)
     ours, theirs = Small(), Small()
     theirs.set_state_dict(ours.state_dict())

@@ -14,7 +14,6 @@ from command import run_here
 from paddle_dialog.bundle.folder import Bundle, load_bundle
 from paddle_dialog.config.models import LstmAttentionConfig, RecurrentLmConfig, TransformerConfig
 from paddle_dialog.data.batching import ContiguousBatches
-from paddle_dialog.data.word_vectors import read_vectors
 from paddle_dialog.errors import UserError
 from paddle_dialog.layers.embeddings import TiedProjection, TokenEmbedding
 from paddle_dialog.layers.sampled_softmax import sampled_logits
@@ -22,6 +21,7 @@ from paddle_dialog.models.networks import RecurrentLm
 from paddle_dialog.models.seq2seq import PointerSeq2Seq, Seq2Seq
 from paddle_dialog.text.vocabulary import SPECIAL_TOKENS, Vocabulary
 from paddle_dialog.training.losses import PointerCrossEntropy, SequenceCrossEntropy
+from paddle_dialog.training.start import read_vectors
 
 VOCABULARY = 30
 SAMPLED: dict[str, Any] = {"dropout": 0.0, "sampled_words": 50_000}

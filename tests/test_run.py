@@ -1,25 +1,71 @@
-"""A training run: its order, its stops, and its batches."""
+"""A training run, of a task that is not sequence to sequence: its order, its stops, its batches, its objective."""
 
 from __future__ import annotations
 
 import dataclasses
 import itertools
-import math
-from collections.abc import Callable
+import json
+import re
+from collections.abc import Callable, Mapping
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 import paddle
 import pytest
-from paddle import io
-from test_other_tasks import Classifier, recipe
+from paddle import io, nn
 
-from paddle_dialog.config.schema import TrainingConfig
-from paddle_dialog.data.batching import LengthBucketSampler
-from paddle_dialog.data.training_data import EncodedData, TrainingBatches, TrainingData
-from paddle_dialog.training.progress import Plan, Progress, Stop
+from paddle_dialog.bundle.folder import TrainedModel, load_bundle
+from paddle_dialog.config.schema import DataConfig, ExperimentConfig, TrainingConfig
+from paddle_dialog.data.batching import EncodedData, LengthBucketSampler, TrainingData, epoch_steps
+from paddle_dialog.errors import UserError
+from paddle_dialog.metrics import Accuracy, Perplexity
+from paddle_dialog.task import Task
+from paddle_dialog.training.progress import Stop
 from paddle_dialog.training.run import Run
+
+
+class Points(NamedTuple):
+    """A batch of the classifier."""
+
+    input: np.ndarray
+    label: np.ndarray
+
+
+def collate(examples: list[Any]) -> Points:
+    return Points(*(np.stack(column) for column in zip(*examples, strict=True)))
+
+
+class Classifier(Task):
+    """Whether the numbers of a vector add up to more than nothing. It has no vocabulary and answers nothing."""
+
+    name = "classifier"
+    config_class = ExperimentConfig
+    objective = Accuracy()
+
+    def prepare_data(self, config: Any, vocabularies: Any) -> TrainingData:
+        points = np.random.default_rng(1).normal(size=(90, 4)).astype("float32")
+        classes = (points.sum(-1) > 0).astype("int64")
+        examples: Any = list(zip(points, classes, strict=True))
+        train, dev = (
+            EncodedData(part, np.ones(len(part), "int64")) for part in (examples[:60], examples[60:])
+        )
+        return TrainingData(train, dev, {}, collate)
+
+    def build_network(self, config: Any, vocabulary_sizes: Mapping[str, int]) -> nn.Layer:
+        return nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.Dropout(0.1), nn.Linear(8, 2))
+
+    def build_criterion(self, config: Any) -> nn.Layer:
+        return nn.CrossEntropyLoss()
+
+
+def recipe(task: Task, folder: Path, **training: Any) -> ExperimentConfig:
+    settings = TrainingConfig(**{"learning_rate": 0.02, "log_every": 3, "save_every": 4, **training})
+    return ExperimentConfig(
+        task.name, output_dir=str(folder), data=DataConfig(batch_size=10), training=settings
+    )
+
 
 BATCHES = 6  # of ten examples
 
@@ -27,7 +73,6 @@ BATCHES = 6  # of ten examples
 def follow(
     folder: Path,
     asked: Callable[[], bool] = lambda: False,
-    evaluate: Callable[[Progress], None] = lambda progress: None,
     resume: bool = False,
     **settings: Any,
 ) -> tuple[str, Run, list[float]]:
@@ -39,38 +84,17 @@ def follow(
     drawn: list[float] = []
 
     changed: Any = run
-    step, seed, save = run.step, run._seed_dropout, run._save_checkpoint
+    step, seed, save = run.step, run._seed_dropout, run._save
     changed.step = lambda batches: (story.append(f"step{len(batches)}"), step(batches))
     changed._seed_dropout = lambda: (seed(), drawn.append(float(paddle.rand([]))))
 
-    def note(name: str, then: Callable[..., Any] | None = None) -> Callable[[], None]:
-        def noted() -> None:
-            story.append(f"{name}{run.progress.step}")
-            if then:
-                then(run.progress)
-            run.stop = run.stop or run.plan.completion(run.progress)
-
-        return noted
-
-    changed._report_averages, changed._evaluate = note("report"), note("evaluate", evaluate)
-    changed._save_checkpoint = lambda: (story.append(f"save{run.progress.step}"), save())
+    changed._report_averages = lambda: story.append(f"report{run.progress.step}")
+    changed._evaluate = lambda: story.append(f"evaluate{run.progress.step}")
+    changed._save = lambda name: (story.append(f"save{run.progress.step}"), save(name))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("paddle_dialog.training.run.orderly_stop", lambda: Asked(asked))
+        patch.setattr("paddle_dialog.training.run.orderly_stop", lambda: nullcontext(asked))
         run.train()
     return " ".join(story), run, drawn
-
-
-class Asked:
-    """Stands for `orderly_stop`."""
-
-    def __init__(self, asked: Callable[[], bool]) -> None:
-        self.asked = asked
-
-    def __enter__(self) -> Callable[[], bool]:
-        return self.asked
-
-    def __exit__(self, *_: object) -> None:
-        pass
 
 
 @pytest.mark.parametrize(
@@ -96,16 +120,14 @@ class Asked:
         ),
     ],
 )
-def test_all_happens_in_its_order(
-    tmp_path: Path, settings: dict[str, int], story: str, place: tuple[int, int, int]
-) -> None:
+def test_all_happens_in_its_order(tmp_path, settings, story, place):
     told, run, drawn = follow(tmp_path, **settings)
     assert told == story and run.stop is Stop.FINISHED
     assert (run.progress.epoch, run.progress.batch, run.progress.step) == place
     assert len(set(drawn)) == run.progress.step
 
 
-def test_a_run_that_is_asked_stops_after_the_step_and_goes_on_where_it_stood(tmp_path: Path) -> None:
+def test_a_run_that_is_asked_stops_after_the_step_and_goes_on_where_it_stood(tmp_path):
     whole = follow(tmp_path / "whole", epochs=2, accumulate=2)[2]
     asks = itertools.count(1)
     story, run, first = follow(tmp_path / "parts", lambda: next(asks) >= 4, epochs=2, accumulate=2)
@@ -119,21 +141,7 @@ def test_a_run_that_is_asked_stops_after_the_step_and_goes_on_where_it_stood(tmp
     assert run.stop is Stop.FINISHED
 
 
-@pytest.mark.parametrize(("eval_every", "steps"), [(2, 6), (0, 18)])
-def test_a_run_stops_early_where_evaluations_bring_no_gain(
-    tmp_path: Path, eval_every: int, steps: int
-) -> None:
-    """The first evaluation is the best one, and two more are waited for."""
-
-    def evaluate(progress: Progress) -> None:
-        progress.evaluations_without_gain += progress.step != (eval_every or BATCHES)
-
-    _, run, _ = follow(tmp_path, evaluate=evaluate, epochs=9, eval_every=eval_every, patience=2)
-    assert run.stop is Stop.EARLY and run.progress.step == steps
-    assert Plan(TrainingConfig(patience=2), BATCHES).completion(run.progress) is Stop.EARLY
-
-
-def test_each_process_draws_for_itself(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_each_process_draws_for_itself(tmp_path, monkeypatch):
     alone = follow(tmp_path / "first", epochs=1)[2]
     begun = Run.__init__
 
@@ -145,7 +153,7 @@ def test_each_process_draws_for_itself(tmp_path: Path, monkeypatch: pytest.Monke
     assert not set(follow(tmp_path / "second", epochs=1)[2]) & set(alone)
 
 
-def test_an_evaluation_keeps_the_highest_accuracy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_evaluation_keeps_the_highest_accuracy(tmp_path, monkeypatch):
     run, saved = Run.begin(Classifier(), recipe(Classifier(), tmp_path)), []
     accuracies = iter([0.5, 0.25, 0.75, 0.75])
     monkeypatch.setattr(run, "_measure", lambda: next(accuracies))
@@ -180,36 +188,57 @@ class EpochDataset(io.Dataset):
 ONES = np.ones(6, "int64")
 
 
-def batches(batch_size: int, accumulate: int = 1) -> TrainingBatches:
-    """Return batches of six examples; the first has one unit, and each that follows one more."""
+def steps(batch_size: int, accumulate: int = 1, epoch: int = 0, done: int = 0) -> list[Any]:
+    """Return the steps of six examples; the first batch has one unit, and each that follows one more."""
     data = TrainingData(EncodedData(EpochDataset(), ONES), None, {}, lambda rows: Examples(np.array(rows)))
     units = itertools.count(1)
-    return TrainingBatches(data, LengthBucketSampler(ONES, batch_size), lambda batch: next(units), accumulate)
+    order = LengthBucketSampler(ONES, batch_size)
+    return list(epoch_steps(data, order, lambda batch: next(units), accumulate, epoch, done))
 
 
-def test_a_dataset_gets_the_epoch_and_each_batch_has_its_units() -> None:
-    loader = batches(2)
-    seen = []
-    for epoch, done in ((0, 0), (3, 1)):  # the second is resumed inside an epoch
-        seen.append([batch.epochs.tolist() for ((batch, _),) in loader.steps(epoch, done)])
+def test_a_dataset_gets_the_epoch_and_each_batch_has_its_units():
+    resumed = steps(2, epoch=3, done=1)
+    seen = [[batch.epochs.tolist() for ((batch, _),) in each] for each in (steps(2), resumed)]
     assert seen == [[[0, 0]] * 3, [[3, 3]] * 2]
-    loader = batches(1, accumulate=4)
-    assert [[units for _, units in step] for step in loader.steps(0, 0)] == [[1, 2, 3, 4], [5, 6]]
-    assert loader.units == 21
+    assert [[units for _, units in step] for step in steps(1, accumulate=4)] == [[1, 2, 3, 4], [5, 6]]
 
 
-def test_counters_come_back_and_others_are_refused() -> None:
-    counters = Progress(
-        step=3, best_step=3, best_figure=-1.5, curve=[(3, -1.5)]
-    )  # an objective may be negative
-    stored = dataclasses.asdict(counters)
-    assert Progress.from_dict(stored) == counters
-    for wrong in (
-        {"step": -1},
-        {"step": "3"},
-        {"best_figure": math.nan},
-        {"seconds": math.inf},
-        {"curve": None},
-    ):
-        with pytest.raises((ValueError, TypeError)):
-            Progress.from_dict({**stored, **wrong})
+def test_a_classifier_is_trained_for_its_accuracy(tmp_path):
+    config = recipe(Classifier(), tmp_path / "run", epochs=20, patience=15)
+    run = Run.begin(Classifier(), config)
+    progress = run.train()
+    accuracies = [accuracy for _, accuracy in progress.curve]
+    assert progress.best_figure == max(accuracies) > 0.8 > accuracies[0]
+    assert progress.best_step == progress.curve[accuracies.index(max(accuracies))][0]
+    log = (tmp_path / "run" / "train.log").read_text(encoding="utf-8")
+    assert re.search(r"step 6/\d+ epoch 1\.00 loss \S+ accuracy 0\.\d{4} lr .* [1-9]\d* examples/s ", log)
+    assert f"dev accuracy {max(accuracies):.4f} (best so far)" in log and "perplexity" not in log
+    best = load_bundle(tmp_path / "run" / "best")
+    assert "| step | dev accuracy |" in best.card and best.vocabularies == {}
+    with pytest.raises(UserError, match="a model of the task 'classifier' answers nothing by itself"):
+        run.task.predictor(config, TrainedModel({}, lambda: run.network))
+
+
+def test_early_stopping_waits_for_a_higher_accuracy(tmp_path):
+    run = Run.begin(Classifier(), recipe(Classifier(), tmp_path, epochs=200, patience=2))
+    progress = run.train()
+    assert run.stop is Stop.EARLY and progress.step < 1200 and progress.finished
+    accuracies = [accuracy for _, accuracy in progress.curve]
+    assert max(accuracies) == accuracies[-3] == progress.best_figure
+    log, ended = tmp_path / "train.log", f"ended early, at step {progress.step}: its dev accuracy was best at"
+    assert log.read_text(encoding="utf-8").count(ended) == 1
+    Run.resume(Classifier(), recipe(Classifier(), tmp_path, epochs=200, patience=2)).train()
+    assert log.read_text(encoding="utf-8").count(ended) == 2
+    assert "already finished" not in log.read_text(encoding="utf-8")
+
+
+def test_a_run_is_not_resumed_for_another_objective(tmp_path):
+    config = recipe(Classifier(), tmp_path, max_steps=1)
+    Run.begin(Classifier(), config).train()
+
+    class Changed(Classifier):
+        objective = Perplexity()
+
+    with pytest.raises(UserError, match=r"by their accuracy, .* by their perplexity; begin the run anew"):
+        Run.resume(Changed(), dataclasses.replace(config))
+    assert json.loads((tmp_path / "last" / "progress.json").read_text())["objective"] == "accuracy"

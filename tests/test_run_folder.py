@@ -13,19 +13,18 @@ import pytest
 from command import Outcome, run_here
 from conftest import Trained
 
-from paddle_dialog.bundle.folder import Bundle, load_bundle, save_bundle
-from paddle_dialog.bundle.trained import TrainedModel
+from paddle_dialog.bundle.folder import Bundle, TrainedModel, load_bundle, save_bundle
 from paddle_dialog.config.models import LstmAttentionConfig
 from paddle_dialog.config.schema import DecodingConfig, TrainingConfig
 from paddle_dialog.errors import UserError
 from paddle_dialog.tasks.couplet.config import CoupletConfig, CoupletDataConfig
 from paddle_dialog.tasks.couplet.task import TASK
-from paddle_dialog.training.progress import Plan, Progress, Stop
+from paddle_dialog.training.progress import Progress, Stop
 from paddle_dialog.training.run import Run
 
 
 @pytest.fixture
-def couplets(tmp_path: Path) -> Path:
+def couplets(tmp_path):
     """Return four training pairs; the dev pair has a character that none of them has."""
     (tmp_path / "train.tsv").write_text("春風秋月\t山水花鳥\n" * 4, encoding="utf-8")
     (tmp_path / "dev.tsv").write_text("春風春月\t山水龍\n", encoding="utf-8")
@@ -48,12 +47,12 @@ def leave_run(folder: Path) -> Run:
     run = Run.begin(TASK, recipe(folder))
     for step in (1, 2):
         run.progress.step = run.progress.skipped = step  # none was taken
-        run._save_checkpoint()
+        run._save("last")
     run._save("best")
     return run
 
 
-def test_a_run_stopped_after_its_last_step_takes_no_further_one(couplets: Path) -> None:
+def test_a_run_stopped_after_its_last_step_takes_no_further_one(couplets):
     before = leave_run(couplets)
     assert not before.progress.finished
     resumed = Run.resume(TASK, recipe(couplets))
@@ -64,7 +63,7 @@ def test_a_run_stopped_after_its_last_step_takes_no_further_one(couplets: Path) 
 
 
 @pytest.mark.parametrize("left", ["last", "last.previous", "last.partial"])
-def test_a_folder_with_a_run_is_not_written_over_unasked(couplets: Path, left: str) -> None:
+def test_a_folder_with_a_run_is_not_written_over_unasked(couplets, left):
     leave_run(couplets)
     folder = couplets / "run"
     (folder / "last.previous").rename(folder / "elsewhere")
@@ -76,21 +75,17 @@ def test_a_folder_with_a_run_is_not_written_over_unasked(couplets: Path, left: s
     assert [path.name for path in folder.iterdir() if path.name.startswith(("last", "best"))] == []
 
 
-def test_resuming_takes_the_bundle_that_is_named(couplets: Path) -> None:
+def test_resuming_takes_the_bundle_that_is_named(couplets):
     leave_run(couplets)
     folder, other = couplets / "run", recipe(couplets, "other")
     assert Run.resume(TASK, other, str(folder / "last.previous")).progress.step == 1
     assert Run.resume(TASK, other, str(folder / "last")).progress.step == 2
     assert Run.resume(TASK, other, str(folder)).progress.step == 2
-    with pytest.raises(UserError, match=r"best: .*no training state"):
-        Run.resume(TASK, other, str(folder / "best"))
-    with pytest.raises(UserError, match="no such folder"):
-        Run.resume(TASK, other, str(couplets / "nowhere"))
     with pytest.raises(UserError, match="holds no checkpoint"):
         Run.resume(TASK, other, str(couplets))
 
 
-def test_a_checkpoint_of_another_task_is_refused(couplets: Path) -> None:
+def test_a_checkpoint_of_another_task_is_refused(couplets):
     leave_run(couplets)
     last = couplets / "run" / "last"
     bundle = load_bundle(last)
@@ -110,7 +105,7 @@ def train(trained: dict[str, Trained], folder: Path, *more: str) -> Outcome:
 
 
 @pytest.fixture
-def pairs(tmp_path: Path) -> Path:
+def pairs(tmp_path):
     path = tmp_path / "pairs.tsv"
     path.write_text(PAIRS, encoding="utf-8")
     return path
@@ -120,9 +115,7 @@ def data(path: Path) -> list[str]:
     return ["-o", f"data.train={path}", "-o", f"data.dev={path}"]
 
 
-def test_a_resumed_run_tells_what_it_changes_and_ends_with_its_new_epochs(
-    trained: dict[str, Trained], tmp_path: Path, pairs: Path
-) -> None:
+def test_a_resumed_run_tells_what_it_changes_and_ends_with_its_new_epochs(trained, tmp_path, pairs):
     folder, more = tmp_path / "run", tmp_path / "more.tsv"
     assert train(trained, folder, *data(pairs), "-o", "training.epochs=1").status == 0
     before = (folder / "config.yaml").read_bytes()
@@ -144,9 +137,7 @@ def test_a_resumed_run_tells_what_it_changes_and_ends_with_its_new_epochs(
     assert again.status == 0 and "the run has already finished, at step 5" in again.stderr
 
 
-def test_a_resumed_run_reports_changed_data_and_measures_its_best_anew(
-    trained: dict[str, Trained], tmp_path: Path, pairs: Path
-) -> None:
+def test_a_resumed_run_reports_changed_data_and_measures_its_best_anew(trained, tmp_path, pairs):
     folder, dev = tmp_path / "run", tmp_path / "dev.tsv"
     dev.write_text(PAIRS, encoding="utf-8")
     named = ["-o", f"data.train={pairs}", "-o", f"data.dev={dev}"]
@@ -168,9 +159,7 @@ def test_a_resumed_run_reports_changed_data_and_measures_its_best_anew(
     assert "the content of" not in again.stderr and "already finished" in again.stderr
 
 
-def test_an_evaluation_uses_a_sample_of_the_dev_set(
-    trained: dict[str, Trained], tmp_path: Path, pairs: Path
-) -> None:
+def test_an_evaluation_uses_a_sample_of_the_dev_set(trained, tmp_path, pairs):
     short, lines, curves = tmp_path / "short.tsv", PAIRS.splitlines(keepends=True), []
     short.write_text(lines[0] + lines[-1], encoding="utf-8")
     settings = ["-o", f"data.train={pairs}", "-o", "training.max_steps=1", "-o", "training.max_dev=2"]
@@ -181,9 +170,7 @@ def test_an_evaluation_uses_a_sample_of_the_dev_set(
     assert curves[0] == curves[1] and len(curves[0]) == 1
 
 
-def test_a_model_whose_two_forms_differ_answers_through_paddle(
-    trained: dict[str, Trained], tmp_path: Path, pairs: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_model_whose_two_forms_differ_answers_through_paddle(trained, tmp_path, pairs, monkeypatch):
     """As where a part of the network was varied in Paddle alone: here the steps take other weights."""
     message = "the network's answers to dev examples differ from those of its steps"
     settings = ["-o", "training.max_steps=4", "-o", "training.learning_rate=0.1"]
@@ -210,18 +197,16 @@ def test_a_model_whose_two_forms_differ_answers_through_paddle(
     assert answer.stdout == expected.stdout and answer.status == 0
 
 
-def test_the_plan_of_a_run_whose_epochs_have_another_length_now() -> None:
-    settings = TrainingConfig(epochs=3, accumulate=2)
-    assert Plan.resumed(settings, 5, Progress()).total_steps == 9  # two whole steps an epoch, and a rest
-    assert Plan.resumed(settings, 5, Progress(epoch=1, batch=2, step=4)).total_steps == 9
-    longer = Plan.resumed(settings, 10, Progress(epoch=1, batch=2, step=4))
-    assert longer.total_steps == 4 + 4 + 5  # what is left of the second epoch, and the third
-    assert Plan.resumed(settings, 3, Progress(epoch=3, step=9)).completion(Progress(step=9)) is Stop.FINISHED
+def test_the_steps_of_a_run_whose_epochs_have_another_length_now():
+    settings, later = TrainingConfig(epochs=3, accumulate=2), Progress(epoch=1, batch=2, step=4)
+    assert Progress().total_steps(settings, 5) == 9  # two whole steps an epoch, and a rest
+    assert later.total_steps(settings, 5) == 9
+    assert later.total_steps(settings, 10) == 4 + 4 + 5  # what is left of the second epoch, and the third
+    assert Progress(epoch=3, step=9).total_steps(settings, 3) == 9
+    assert Progress(step=9).completion(9, None) is Stop.FINISHED
 
 
-def test_what_is_wrong_with_tiny_data_is_told_once_with_the_remedy(
-    trained: dict[str, Trained], tmp_path: Path, pairs: Path
-) -> None:
+def test_what_is_wrong_with_tiny_data_is_told_once_with_the_remedy(trained, tmp_path, pairs):
     rare = train(trained, tmp_path / "run", *data(pairs), "-o", "data.min_count=1000").error_line()
     assert "a vocabulary of 4 tokens has none of its 16; set -o data.min_count=1" in rare
     dev = tmp_path / "dev.tsv"
@@ -242,8 +227,8 @@ def test_what_is_wrong_with_tiny_data_is_told_once_with_the_remedy(
 
 
 def test_a_run_that_begins_with_weights_names_them_and_what_it_does_not_keep(
-    trained: dict[str, Trained], tmp_path: Path, pairs: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+    trained, tmp_path, pairs, monkeypatch
+):
     monkeypatch.setattr("paddle_dialog.recipes.MODELS", tmp_path)
     best = load_bundle(trained["lstm"].folder / "best")
     card = "# A card\n## Data and licence\nOnly for the test, CC BY.\n\n## Limits\nMany.\n"
@@ -251,8 +236,12 @@ def test_a_run_that_begins_with_weights_names_them_and_what_it_does_not_keep(
     whole = Bundle("couplet", *parts, {"judge.safetensors": b"x"})
     save_bundle(whole, tmp_path / "shipped")
     begun = ["-o", "training.start_from=shipped", "-o", "training.max_steps=1"]
-    told = train(trained, tmp_path / "run", *data(pairs), *begun)
+    told = train(trained, tmp_path / "run", *data(pairs), *begun, "-o", "training.learning_rate=1e-12")
     assert told.status == 0 and "not kept of shipped, as they were made for its" in told.stderr, told.stderr
+    last = load_bundle(tmp_path / "run" / "last")
+    assert list(best.vocabularies["text"]) == list(last.vocabularies["text"])
+    for name, values in best.weights.items():
+        np.testing.assert_allclose(last.weights[name], values, atol=1e-6)
     longer = ["-o", "training.start_from=shipped", "-o", "training.max_steps=2", "--resume", "auto"]
     assert train(trained, tmp_path / "run", *data(pairs), *longer).status == 0
     card = (tmp_path / "run" / "last" / "README.md").read_text(encoding="utf-8")
@@ -262,12 +251,12 @@ def test_a_run_that_begins_with_weights_names_them_and_what_it_does_not_keep(
 
 
 def test_training_without_paddlenlp_says_so_and_has_the_same_perplexity(
-    trained: dict[str, Trained], tmp_path: Path, pairs: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+    trained, tmp_path, pairs, monkeypatch
+):
     """As on Python 3.13, for which it has no packages."""
     outcomes = []
     for place, has in (("with", True), ("without", False)):
-        for module in ("objective", "training.run"):
+        for module in ("metrics", "training.start"):
             monkeypatch.setattr(f"paddle_dialog.{module}.has_paddlenlp", lambda has=has: has)
         told = train(trained, tmp_path / place, *data(pairs), "-o", "training.max_steps=2")
         assert told.status == 0, told.stderr

@@ -18,7 +18,7 @@ from page_browser import opened, serving
 from serving_toys import loader, post, served
 
 import paddle_dialog
-from paddle_dialog.bundle.trained import TrainedModel
+from paddle_dialog.bundle.folder import TrainedModel
 from paddle_dialog.config.models import LstmAttentionConfig
 from paddle_dialog.errors import UserError
 from paddle_dialog.recipes import load_model

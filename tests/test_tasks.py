@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -89,7 +88,7 @@ def texts(answer: dict[str, Any]) -> list[Any]:
 
 
 @pytest.mark.parametrize("case", CASES, ids=[f"{case.recipe}-{case.sizes}" for case in CASES])
-def test_a_task_goes_from_its_sample_to_a_bundle_that_answers(case: Case, tmp_path: Path) -> None:
+def test_a_task_goes_from_its_sample_to_a_bundle_that_answers(case, tmp_path):
     sample = f"sample_{case.recipe[-2:]}" if case.recipe.startswith("sentiment") else "sample"
     settings = [setting.replace("␣", " ") for setting in case.settings.split()]
     settings += [f"model.{size}" for size in SMALL[case.sizes].split()]
@@ -123,6 +122,6 @@ def test_a_task_goes_from_its_sample_to_a_bundle_that_answers(case: Case, tmp_pa
     assert printed.stdout.startswith(shown)
 
 
-def test_no_task_is_left_out() -> None:
+def test_no_task_is_left_out():
     covered = {find_task(name).name for name in task_names()}
     assert covered == {case.recipe.partition("_")[0] for case in CASES}

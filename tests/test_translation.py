@@ -14,7 +14,7 @@ from page_browser import opened, serving
 from serving_toys import loader, post, served
 
 import paddle_dialog
-from paddle_dialog.bundle.trained import TrainedModel
+from paddle_dialog.bundle.folder import TrainedModel
 from paddle_dialog.config.models import TransformerConfig
 from paddle_dialog.errors import UserError
 from paddle_dialog.models.seq2seq import PointerSeq2Seq

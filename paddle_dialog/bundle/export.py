@@ -21,11 +21,11 @@ from paddle_dialog.bundle.folder import (
     PROGRESS,
     THROUGH_PADDLE,
     Bundle,
+    TrainedModel,
     check_replaceable,
     load_bundle,
     save_bundle,
 )
-from paddle_dialog.bundle.trained import TrainedModel
 from paddle_dialog.config.loader import dump, flat, replaced
 from paddle_dialog.config.models import PretrainedConfig, with_pretrained_path
 from paddle_dialog.config.schema import ExperimentConfig

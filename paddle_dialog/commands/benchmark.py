@@ -19,7 +19,7 @@ from paddle_dialog import recipes
 from paddle_dialog.command_line import base_parser, integer_from, load_model
 from paddle_dialog.config.loader import read_config
 from paddle_dialog.config.typed import Problem, at_least, build, setting
-from paddle_dialog.data.records import Record
+from paddle_dialog.data.files import Record
 from paddle_dialog.errors import UserError
 from paddle_dialog.predictor import Predictor
 from paddle_dialog.recipes import find_recipe, find_weights, named_recipe

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from paddle_dialog.command_line import base_parser, load_model, note, notes_on_stderr
 from paddle_dialog.config.loader import flat
-from paddle_dialog.data.training_data import warn_of_dev_data
+from paddle_dialog.data.batching import warn_of_dev_data
 from paddle_dialog.errors import UserError
 from paddle_dialog.figures import FigureFolder
 

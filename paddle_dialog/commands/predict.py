@@ -24,7 +24,7 @@ from paddle_dialog.command_line import (
     piped_lines,
     typed_lines,
 )
-from paddle_dialog.data.records import Record
+from paddle_dialog.data.files import Record
 from paddle_dialog.errors import UserError
 from paddle_dialog.predictor import GenerationPredictor, Predictor
 from paddle_dialog.processes import can_fork, map_in_order, usable_cores

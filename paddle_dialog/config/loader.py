@@ -18,7 +18,7 @@ from paddle_dialog.errors import UserError
 
 Config = TypeVar("Config")
 _TIMESTAMP = "tag:yaml.org,2002:timestamp"
-_MOST_KEYS = 10_000  # of one mapping; merged aliases, e.g. of a foreign bundle, can unfold to any number
+_MAX_KEYS = 10_000  # of one mapping; merged aliases, e.g. of a foreign bundle, can unfold to any number
 _REFERENCE = re.compile(r"\$\$\{|\$\{(?:(?P<name>[A-Za-z_]\w*)(?::-(?P<default>[^}]*))?\})?", re.ASCII)
 
 
@@ -120,15 +120,11 @@ def _with_override(mapping: Mapping[str, Any], override: str) -> dict[str, Any]:
     except DuplicateKeyError as error:
         raise UserError(f"-o {override}: {error.problem}") from error
     merged = node = dict(mapping)
-    for depth, part in enumerate(path[:-1], start=1):
-        section = {} if node.get(part) is None else node[part]
-        if not isinstance(section, Mapping):
-            at = ".".join(path[:depth])
-            kind = "a list" if isinstance(section, list) else "a single value"
-            raise UserError(f"-o {override}: {at} is {kind}, not a section; override {at} as a whole")
-        inner = dict(section)  # a copy, as YAML aliases share sections
-        node[part] = inner
-        node = inner
+    for part in path[:-1]:
+        section = node.get(part)
+        # A copy, as YAML aliases share sections. Where a value becomes a section, its type is reported as wrong.
+        node[part] = dict(section) if isinstance(section, Mapping) else {}
+        node = node[part]
     node[path[-1]] = value
     return merged
 
@@ -179,8 +175,8 @@ class _StrictLoader(yaml.SafeLoader):
     def flatten_mapping(self, node: yaml.MappingNode) -> None:
         """Expand `<<`, up to a bound."""
         super().flatten_mapping(node)
-        if len(node.value) > _MOST_KEYS:
-            problem = f"it has more than {_MOST_KEYS:,} keys"
+        if len(node.value) > _MAX_KEYS:
+            problem = f"it has more than {_MAX_KEYS:,} keys"
             raise yaml.constructor.ConstructorError(problem=problem, problem_mark=node.start_mark)
 
     def construct_object(self, node: yaml.Node, deep: bool = False) -> Any:

@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 from typing import ClassVar, Literal
 
 from paddle_dialog.config.models import LstmAttentionConfig, ModelConfig, TransformerConfig
-from paddle_dialog.config.typed import ENDLESS, Problem, at_least, rate, setting
+from paddle_dialog.config.typed import MAX_COUNT, Problem, at_least, rate, setting
 
-MOST_ROWS = 1000  # of a beam
+MAX_ROWS = 1000  # of a beam
 INPUTS_TOGETHER = 64  # beams of 1000 of them still fit into memory
 
 
@@ -44,7 +44,7 @@ class TrainingConfig:
         "a bundle whose weights and vocabularies a new run begins with; what is fitted to the data is fitted anew",
     )
     epochs: int = at_least(1, 10, "how often all examples are seen")
-    max_steps: int | None = setting(None, "ends the run earlier", minimum=1, maximum=ENDLESS)
+    max_steps: int | None = setting(None, "ends the run earlier", minimum=1, maximum=MAX_COUNT)
     optimizer: Literal["adam", "adamw", "muon"] = setting(
         "adam",
         "`adamw` is Adam with decoupled weight decay; `muon` orthogonalises the updates of hidden matrices and is "
@@ -62,7 +62,7 @@ class TrainingConfig:
         "constant", "`cosine` falls to `final_rate` at the last step; `noam` is the Transformer paper's"
     )
     warmup_steps: int = at_least(
-        0, 0, "steps over which the rate rises linearly; `noam` needs at least 1", maximum=ENDLESS
+        0, 0, "steps over which the rate rises linearly; `noam` needs at least 1", maximum=MAX_COUNT
     )
     final_rate: float = rate(0.0, "where `cosine` ends, as a share of `learning_rate`")
     clip_norm: float | None = setting(
@@ -84,7 +84,7 @@ class TrainingConfig:
         0,
         0,
         "steps between dev evaluations; 0 is once an epoch; the last step is always evaluated",
-        maximum=ENDLESS,
+        maximum=MAX_COUNT,
     )
     max_dev: int | None = setting(
         None, "dev examples that an evaluation uses, spread evenly over all; null uses all", minimum=1
@@ -93,9 +93,9 @@ class TrainingConfig:
         None, "evaluations without a better one after which the run ends; null never ends it", minimum=1
     )
     save_every: int = at_least(
-        1, 500, "steps between checkpoints; the last step is always saved", maximum=ENDLESS
+        1, 500, "steps between checkpoints; the last step is always saved", maximum=MAX_COUNT
     )
-    log_every: int = at_least(1, 100, "steps between log lines and points of the curves", maximum=ENDLESS)
+    log_every: int = at_least(1, 100, "steps between log lines and points of the curves", maximum=MAX_COUNT)
 
     def problems(self) -> Iterator[Problem]:
         if self.schedule == "noam" and self.warmup_steps == 0:
@@ -115,7 +115,7 @@ class DecodingConfig:
     strategy: Literal["beam", "greedy", "sample"] = setting(
         "beam", "beam search, greedy search (a beam of 1) or ancestral sampling"
     )
-    beam_size: int = at_least(1, 10, "hypotheses kept for an input (`beam` only)", maximum=MOST_ROWS)
+    beam_size: int = at_least(1, 10, "hypotheses kept for an input (`beam` only)", maximum=MAX_ROWS)
     n_best: int = at_least(
         1, 1, "candidates for an input, best first; with `sample` the number of draws", maximum=10_000
     )
@@ -167,7 +167,7 @@ class ExperimentConfig:
         return None
 
     task: str = setting(dataclasses.MISSING, "what the recipe is for: a task's name")
-    seed: int = at_least(0, 1, "of weights, order of examples, dropout and draws", maximum=ENDLESS)
+    seed: int = at_least(0, 1, "of weights, order of examples, dropout and draws", maximum=MAX_COUNT)
     output_dir: str | None = setting(None, "the run's folder; by default `runs/<name of the recipe>`")
     model: ModelConfig = field(default_factory=LstmAttentionConfig)
     data: DataConfig = field(default_factory=DataConfig)

@@ -1,4 +1,4 @@
-"""Builds typed, cross-checked dataclasses from plain mappings and reports every problem at once."""
+"""Typed settings: dataclasses declare keys, are built with every problem reported at once, and explain themselves."""
 
 from __future__ import annotations
 
@@ -8,24 +8,26 @@ import functools
 import json
 import math
 import re
+import textwrap
 import types
 import typing
-from collections.abc import Mapping
-from typing import Any, Literal, TypeVar
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal, TypeVar, get_origin
 
-from paddle_dialog.config.loader import DuplicateKeyError, UnfilledReferenceError, expand, parse_value
+from paddle_dialog.config.loader import DuplicateKeyError, UnfilledReferenceError, expand, flat, parse_value
 from paddle_dialog.errors import UserError
 
 Problem = tuple[str, str]  # relative key, what is wrong
 
-MOST = 65_536  # the bound of a number whose key declares none: more could not run
-LEAST = 1e-12  # the bound of a positive number whose key declares no minimum: less would be nothing
-ENDLESS = 2**31 - 1  # the bound of a count that costs nothing
-
+MAX_NUMBER = 65_536  # the bound of a number whose key declares none: more could not run
+MIN_POSITIVE = 1e-12  # the bound of a positive number whose key declares no minimum: less would be nothing
+MAX_COUNT = 2**31 - 1  # the bound of a count that costs nothing
+LINE_WIDTH = 100  # of an explanation
+REQUIRED = "required"
 
 T = TypeVar("T")
 
-_FAILED = object()
 _QUOTES = "; put it in quotes"
 _SCALARS = {bool: "true or false", int: "an integer", float: "a number", str: "text"}
 _BOUNDS = {"min": "at least", "above": "above", "max": "at most"}
@@ -47,8 +49,8 @@ def setting(
         help: what it does, in a short phrase; `--help-config` prints it. A key declared again
             in a subclass keeps the phrase of the base class if it brings none.
         minimum: least number, inclusive.
-        above: number that the value must exceed; above 0 it must reach `LEAST` too.
-        maximum: greatest number, inclusive; by default `MOST`.
+        above: number that the value must exceed; above 0 it must reach `MIN_POSITIVE` too.
+        maximum: greatest number, inclusive; by default `MAX_NUMBER`.
     """
     bounds = {"min": minimum, "above": above, "max": maximum}
     metadata = {name: bound for name, bound in bounds.items() if bound is not None}
@@ -92,18 +94,17 @@ def _join(prefix: str, key: str) -> str:
 
 
 class _Builder:
-    """Converts values by type hint; collects `problems` and returns `_FAILED` instead of raising."""
+    """Converts values by type hint; collects `problems`, and goes on with None, instead of raising."""
 
     def __init__(self) -> None:
         self.problems: list[str] = []
 
-    def fail(self, key: str, problem: str) -> Any:
+    def fail(self, key: str, problem: str) -> None:
         name = key if key.isprintable() else shown(key)
         self.problems.append(f"{name or 'the top level'}: {problem}")
-        return _FAILED
 
-    def wrong(self, hint: Any, value: Any, key: str, metadata: Mapping[str, Any], advice: str = "") -> Any:
-        return self.fail(key, f"must be {describe(hint, metadata)}, found {shown(value)}{advice}")
+    def wrong(self, hint: Any, value: Any, key: str, metadata: Mapping[str, Any], advice: str = "") -> None:
+        self.fail(key, f"must be {describe(hint, metadata)}, found {shown(value)}{advice}")
 
     def section(self, cls: Any, value: Any, key: str, label: str = "") -> Any:
         if not isinstance(value, Mapping):
@@ -114,15 +115,16 @@ class _Builder:
         for name in value:
             if name not in fields:
                 self.unknown_key(name, list(fields), key, label)
-        built = {}
+        built: dict[str, Any] = {}
+        before = len(self.problems)
         for name, field in fields.items():
             path = _join(key, name)
             if name in value:
                 built[name] = self.convert(hints[name], value[name], path, field.metadata)
             elif field.default is dataclasses.MISSING and field.default_factory is dataclasses.MISSING:
-                built[name] = self.fail(path, f"missing; must be {describe(hints[name], field.metadata)}")
-        if any(item is _FAILED for item in built.values()):
-            return _FAILED
+                self.fail(path, f"missing; must be {describe(hints[name], field.metadata)}")
+        if len(self.problems) > before:
+            return None
         instance = cls(**built)
         for relative, problem in getattr(instance, "problems", tuple)():
             self.fail(_join(key, relative), problem)
@@ -164,15 +166,11 @@ class _Builder:
         if not isinstance(value, origin):
             return self.wrong(hint, value, key, metadata)
         if origin is list:
-            items = [self.convert(inner, item, f"{key}[{i}]", metadata) for i, item in enumerate(value)]
-            return _FAILED if any(item is _FAILED for item in items) else items
-        built = {
-            name: self.convert(inner, item, _join(key, name), metadata)
-            if isinstance(name, str)
-            else self.fail(key, f"its keys must be text, found {shown(name)}{_QUOTES}")
-            for name, item in value.items()
-        }
-        return _FAILED if any(item is _FAILED for item in built.values()) else built
+            return [self.convert(inner, item, f"{key}[{i}]", metadata) for i, item in enumerate(value)]
+        for name in value:
+            if not isinstance(name, str):
+                return self.fail(key, f"its keys must be text, found {shown(name)}{_QUOTES}")
+        return {name: self.convert(inner, item, _join(key, name), metadata) for name, item in value.items()}
 
     def scalar(self, hint: Any, choice: Any, value: Any, key: str, metadata: Mapping[str, Any]) -> Any:
         number = value
@@ -184,6 +182,8 @@ class _Builder:
             return self.wrong(hint, value, key, metadata, _QUOTES if quotes else "")
         if isinstance(number, str) and "\0" in number:
             return self.fail(key, "must not hold the character NUL")
+        if choice in (str, bool):
+            return number
         if choice is float:
             try:
                 number = float(number)
@@ -191,17 +191,15 @@ class _Builder:
                 number = math.inf
             if not math.isfinite(number):
                 return self.wrong(hint, value, key, metadata)
-        if choice in (int, float) and number > MOST:
-            metadata = {"max": MOST, **metadata}
-        if metadata.get("above") == 0 and 0 < number < LEAST:
-            metadata = {"min": LEAST}
-        low, above, high = (metadata.get(bound) for bound in _BOUNDS)
-        broken = choice in (int, float) and (
-            (low is not None and number < low)
-            or (above is not None and number <= above)
-            or (high is not None and number > high)
+        if number > MAX_NUMBER:
+            metadata = {"max": MAX_NUMBER, **metadata}
+        if metadata.get("above") == 0 and 0 < number < MIN_POSITIVE:
+            metadata = {"min": MIN_POSITIVE}
+        low, above, high = metadata.get("min"), metadata.get("above"), metadata.get("max")
+        inside = (low is None or low <= number) and (above is None or above < number)
+        return (
+            number if inside and (high is None or number <= high) else self.wrong(hint, value, key, metadata)
         )
-        return self.wrong(hint, value, key, metadata) if broken else number
 
     def tagged_section(self, choices: list[Any], value: Any, key: str) -> Any:
         by_name = {tag: choice for choice in choices for tag in tags(choice)}
@@ -212,7 +210,7 @@ class _Builder:
             return self.fail(_join(key, "name"), f"missing; must be one of {known}")
         # As `convert` takes a field of these choices.
         name = self.convert(Literal[tuple(by_name)], value["name"], _join(key, "name"), {})
-        return _FAILED if name is _FAILED else self.section(by_name[name], value, key, label=name)
+        return None if name is None else self.section(by_name[name], value, key, label=name)
 
 
 def _filled(text: str, choices: list[Any], optional: bool) -> Any:
@@ -242,14 +240,10 @@ def members(hint: Any) -> list[Any]:
     """Return the alternatives of a hint without None: one type, or the dataclasses of a tagged union."""
     union = typing.get_origin(hint) in (typing.Union, types.UnionType)
     choices = [each for each in typing.get_args(hint) if each is not types.NoneType] if union else [hint]
-    if len(choices) > 1 and not all(dataclasses.is_dataclass(choice) for choice in choices):
-        raise TypeError(f"a union in a configuration may hold only dataclasses and None, not {hint}")
     for choice in choices:
-        origin = typing.get_origin(choice)
-        if not (choice in _SCALARS or dataclasses.is_dataclass(choice) or origin in (list, dict, Literal)):
-            raise TypeError(f"{choice} cannot be the type of a configuration field")
-        if origin is dict and typing.get_args(choice)[0] is not str:
-            raise TypeError(f"the keys of a configuration's dict must be str, not {choice}")
+        simple = choice in _SCALARS or typing.get_origin(choice) in (list, dict, Literal)
+        if not (dataclasses.is_dataclass(choice) or (simple and len(choices) == 1)):
+            raise TypeError(f"{hint} cannot be the type of a configuration's field; `build` lists what can")
     return choices
 
 
@@ -299,3 +293,98 @@ def shown(value: Any) -> str:
         text = repr(value)
     text = " ".join(text.split())
     return text if len(text) <= 80 else f"{text[:79]}…"
+
+
+@dataclass(frozen=True)
+class Key:
+    """One key of a configuration."""
+
+    name: str  # with its sections, e.g. `model.width`
+    accepts: str  # its type and range in words
+    default: str  # in YAML, or "required"
+    help: str
+
+
+@dataclass(frozen=True)
+class Section:
+    """The keys of one dataclass, without those of its sections."""
+
+    name: str  # with the sections around it, e.g. `decoding.rerank`; empty at the top level
+    tag: str  # the `name` that chooses this dataclass for the section, or ""
+    help: str  # the first sentence of the dataclass's docstring
+    keys: tuple[Key, ...]
+
+
+def help_of(cls: Any, name: str) -> str:
+    """Return what a key does, as declared in the dataclass or in the nearest base class that says it, or ""."""
+    for each in cls.__mro__:
+        declared = getattr(each, "__dataclass_fields__", {}).get(name)
+        if declared is not None and "help" in declared.metadata:
+            return str(declared.metadata["help"])
+    return ""
+
+
+def sections(cls: Any, name: str = "", tag: str = "") -> Iterator[Section]:
+    """Iterate over a dataclass and the sections inside it, in the order of their fields."""
+    keys: list[Key] = []
+    inner: list[tuple[Any, str, str]] = []
+    for field in dataclasses.fields(cls):
+        path = f"{name}.{field.name}" if name else field.name
+        hint = field_hints(cls)[field.name]
+        choices = members(hint)
+        if dataclasses.is_dataclass(choices[0]):
+            inner += [(each, path, "".join(tags(each)[:1])) for each in choices]
+        elif get_origin(choices[0]) is dict and dataclasses.is_dataclass(members(choices[0].__args__[1])[0]):
+            inner.append((members(choices[0].__args__[1])[0], f"{path}.NAME", ""))
+        elif not (tag and field.name == "name"):
+            keys.append(Key(path, describe(hint, field.metadata), _default(field), help_of(cls, field.name)))
+    yield Section(name, tag, " ".join((cls.__doc__ or "").partition("\n\n")[0].split()), tuple(keys))
+    for each, path, inner_tag in inner:
+        yield from sections(each, path, inner_tag)
+
+
+def explain(cls: Any, wanted: str = "", values: Mapping[str, Any] | None = None) -> str:
+    """Explain the keys of a configuration, for a terminal.
+
+    Args:
+        wanted: one section or key, e.g. `model` or `training.epochs`; by default all.
+        values: those of a recipe, shown where they differ from the default.
+    """
+    given = {name: _in_yaml(value) for name, value in flat(values or {})}
+    blocks = []
+    for section in sections(cls):
+        whole = not wanted or section.name == wanted or section.name.startswith(f"{wanted}.")
+        keys = [key for key in section.keys if whole or key.name == wanted]
+        chosen = not section.tag or given.get(f"{section.name}.name", section.tag) == section.tag
+        if keys:
+            title = section.name + (f" (name: {section.tag})" if section.tag else "")
+            head = [f"{title}: {section.help}" if title else section.help]
+            blocks.append("\n".join([*head, *(_key_as_text(key, given if chosen else {}) for key in keys)]))
+    if not blocks:
+        raise UserError(f"--help-config {wanted}: no such section or key; {_near(cls, wanted)}")
+    return "\n\n".join(blocks)
+
+
+def _default(field: dataclasses.Field[Any]) -> str:
+    value = field.default if field.default_factory is dataclasses.MISSING else field.default_factory()
+    return REQUIRED if value is dataclasses.MISSING else _in_yaml(value)
+
+
+def _in_yaml(value: Any) -> str:
+    return value if isinstance(value, str) and value else shown(value)
+
+
+def _key_as_text(key: Key, given: Mapping[str, str]) -> str:
+    value = "(required)" if key.default == REQUIRED else f"= {key.default}"
+    if given.get(key.name, key.default) != key.default:
+        value += f" (this recipe: {given[key.name]})"
+    indent = " " * 6
+    help_lines = textwrap.wrap(key.help, LINE_WIDTH, initial_indent=indent, subsequent_indent=indent)
+    return "\n".join([f"  {key.name} {value}  # {key.accepts}", *help_lines])
+
+
+def _near(cls: Any, wanted: str) -> str:
+    names = [section.name for section in sections(cls) if section.name]
+    keys = [key.name for section in sections(cls) for key in section.keys]
+    near = difflib.get_close_matches(wanted, [*names, *keys], n=1)
+    return f"did you mean {near[0]}?" if near else f"sections: {', '.join(dict.fromkeys(names))}"

@@ -1,19 +1,38 @@
-"""Batches: their order by length, and padding."""
+"""The data of a run: encoded examples, and their batches: order, padding, and how layers take them.
+
+A batch is a `NamedTuple` of arrays that the task declares. Each array goes to the arguments of its name: of the
+network's `forward`, and of the criterion's. Where a batch has None instead of an array, the argument keeps its
+default.
+"""
 
 from __future__ import annotations
 
+import inspect
+import logging
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
+from paddle_dialog.data.files import share_of_lines
 from paddle_dialog.errors import UserError
 from paddle_dialog.text.vocabulary import Vocabulary
 
+if TYPE_CHECKING:
+    from paddle import Tensor, io, nn
+
+    from paddle_dialog.config.schema import DataConfig
+
+logger = logging.getLogger("paddle_dialog")
+
 Int64Array = npt.NDArray[np.int64]
+MANY_SHARED = 0.1  # of the dev set's lines
 
 
 def pad_batch(
@@ -184,3 +203,103 @@ class ContiguousBatches(EpochBatches):
     def batches(self, epoch: int, skip: int = 0) -> Iterator[list[int]]:
         for step in range(skip, self._steps):
             yield (self._starts + step).tolist()
+
+
+@dataclass
+class EncodedData:
+    """Examples as ids."""
+
+    # One encoded example an index; one that varies from epoch to epoch offers `set_epoch(epoch)`.
+    dataset: io.Dataset
+    lengths: np.ndarray  # sort keys [N] or [N, 2] that keep padding small
+
+
+@dataclass
+class TrainingData:
+    """All that a run needs to know of its data."""
+
+    train: EncodedData
+    dev: EncodedData | None  # the examples of the dev figure, or None
+    vocabularies: Mapping[str, Vocabulary]
+    collate: Callable[[list[Any]], Any]
+    notes: list[str] = field(default_factory=list)  # what was read, skipped and cut, a sentence each
+    # What answering needs to know of the data, as files of the bundle by name; see `Task.bundle_files`.
+    files: Mapping[str, bytes] = field(default_factory=dict)
+
+
+def epoch_steps(
+    data: TrainingData,
+    order: EpochBatches,
+    count_units: Callable[[Any], int],
+    accumulate: int,
+    epoch: int,
+    done: int = 0,
+) -> Iterator[list[tuple[Any, int]]]:
+    """Iterate over the steps of an epoch after its first `done` batches.
+
+    Args:
+        order: the examples of each batch of this process.
+        count_units: of a batch of arrays, see `Task.count_units`.
+        accumulate: batches that make a step; the last step of an epoch has what is left.
+
+    Yields:
+        The step's batches as tensors, each with the number of its units.
+    """
+    dataset = data.train.dataset
+    if hasattr(dataset, "set_epoch"):
+        dataset.set_epoch(epoch)
+    arrays = (data.collate([dataset[index] for index in indices]) for indices in order.batches(epoch, done))
+    batches = ((as_tensors(batch), count_units(batch)) for batch in arrays)
+    size = accumulate - done % accumulate
+    while step := list(islice(batches, size)):
+        yield step
+        size = accumulate
+
+
+def warn_of_dev_data(data: DataConfig) -> None:
+    """Warn where the dev set says nothing of new examples, or is of something else."""
+    if data.dev is None:
+        return
+    files = Path(data.train).is_file() and Path(data.dev).is_file()
+    share = float(data.dev == data.train) or (share_of_lines(data.dev, data.train) if files else 0.0)
+    if share > MANY_SHARED:
+        logger.warning(
+            "data.dev: %.0f %% of it is in data.train, so its figures measure what was learnt by heart; hold other "
+            "examples back, or set -o data.dev=null",
+            100 * share,
+        )
+    elif data.dev.startswith("sample") and not data.train.startswith("sample"):
+        logger.warning(
+            "data.dev is the sample that ships, and data.train is not; name a dev set of your own, or null"
+        )
+
+
+def run_network(network: nn.Layer, batch: Any) -> list[Tensor]:
+    """Call a network with the arrays of a batch that it takes, and return its outputs."""
+    outputs = network(**_arguments(network, batch))
+    return list(outputs) if isinstance(outputs, list | tuple) else [outputs]
+
+
+def run_criterion(criterion: nn.Layer, outputs: Sequence[Tensor], batch: Any) -> Tensor:
+    """Call a criterion with a network's outputs and the arrays of the batch that it takes, and return the loss."""
+    return criterion(*outputs, **_arguments(criterion, batch, len(outputs)))
+
+
+def as_tensors(batch: Any) -> Any:
+    """Return a batch with tensors instead of arrays."""
+    import paddle
+
+    return type(batch)(*(None if array is None else paddle.to_tensor(array) for array in batch))
+
+
+def _arguments(layer: nn.Layer, batch: Any, filled: int = 0) -> dict[str, Tensor]:
+    """Return the arrays that have the name of an argument of `forward`, after the first `filled` ones."""
+    parameters = inspect.signature(layer.forward).parameters.values()
+    named = [each for each in parameters if each.kind is each.KEYWORD_ONLY]
+    named += [each for each in parameters if each.kind is each.POSITIONAL_OR_KEYWORD][filled:]
+    arrays = batch._asdict()
+    return {
+        each.name: arrays[each.name]
+        for each in named
+        if each.name in arrays and (arrays[each.name] is not None or each.default is each.empty)
+    }

@@ -17,8 +17,7 @@ from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
-from paddle_dialog.data.files import read_lines
-from paddle_dialog.data.records import Record, parse_json
+from paddle_dialog.data.files import Record, parse_json, read_lines
 from paddle_dialog.errors import UserError
 from paddle_dialog.text.characters import is_hanzi
 
@@ -42,17 +41,8 @@ _TITLED = re.compile(rf"[^{_SIGNS}:：]{{1,40}}[:：].*[{_SIGNS}]\s*$")
 _TITLES, _BODIES = ("title", "题目", "标题", "rhythmic", "chapter"), ("paragraphs", "content", "内容", "正文")
 _TURNS = ("turns", "messages", "conversations", "conversation", "dialog", "dialogue")
 _ROLES, _WORDS = ("role", "from", "speaker"), ("content", "value", "text", "utterance")
-_LISTENERS = [
-    "assistant",
-    "gpt",
-    "chatgpt",
-    "bot",
-    "model",
-    "counselor",
-    "counsellor",
-    "supporter",
-    "therapist",
-]
+_LISTENERS = {"assistant", "gpt", "chatgpt", "bot", "model"}
+_LISTENERS |= {"counselor", "counsellor", "supporter", "therapist"}
 _ASIDE = ("system", "tool", "function")  # roles of what nobody says
 _LABELS = ("label", "labels", "sentiment", "标签", "情感")
 _REVIEWS = ("text", "text_a", "sentence", "review", "content", "comment", "评论", "内容")

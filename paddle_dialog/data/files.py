@@ -1,19 +1,25 @@
-"""Lines of UTF-8 text files, plain or compressed, with every failure reported as a UserError."""
+"""Files of lines: UTF-8 text, plain or compressed, and JSON records; every failure is reported as a UserError."""
+
+from __future__ import annotations
 
 import gzip
 import importlib.resources
 import io
+import json
 import lzma
 import re
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import BinaryIO, cast
+from typing import Any, BinaryIO, TypeVar, cast
 
 from paddle_dialog.errors import UserError
 
+Record = dict[str, Any]  # what becomes one line of JSON
+T = TypeVar("T")
+
 MANIFEST = "bundle.json"  # the file that makes a folder a bundle
-LONGEST_LINE = 1 << 26  # bytes; an archive of some kilobytes can unpack to gigabytes without a line's end
+MAX_LINE = 1 << 26  # bytes; an archive of some kilobytes can unpack to gigabytes without a line's end
 _BOM = b"\xef\xbb\xbf"
 _LIST_NAME = re.compile(r"\[(?P<name>[^]]+)\].*")
 _LINES = "write it as UTF-8 text, an example a line"
@@ -74,11 +80,9 @@ def _raw_lines(path: Path) -> Iterator[tuple[int, bytes]]:
     number = 0
     with _open_binary(path) as stream:
         try:
-            for number, raw in enumerate(iter(lambda: stream.readline(LONGEST_LINE + 1), b""), start=1):
-                if len(raw) > LONGEST_LINE:
-                    raise UserError(
-                        f"{path}:{number}: the line has more than {LONGEST_LINE:,} bytes; break it"
-                    )
+            for number, raw in enumerate(iter(lambda: stream.readline(MAX_LINE + 1), b""), start=1):
+                if len(raw) > MAX_LINE:
+                    raise UserError(f"{path}:{number}: the line has more than {MAX_LINE:,} bytes; break it")
                 yield number, raw
         except EOFError as error:
             if path.stat().st_size == 0:
@@ -133,3 +137,56 @@ def read_lists(package: str, name: str) -> dict[str, frozenset[str]]:
         else:
             words.update(line.split())
     return {name: frozenset(words) for name, words in lists.items()}
+
+
+def read_records(path: str | Path, parse: Callable[[Record], T], shape: str) -> Iterator[T]:
+    """Iterate over what the lines of a file say, blank ones left out.
+
+    Args:
+        parse: makes something of a record; may raise UserError, ValueError, KeyError, TypeError or AttributeError.
+        shape: what a line must be, for messages.
+    """
+    for number, line in read_lines(path):
+        if not line.strip():
+            continue
+        try:
+            record = parse_json(line)
+            if not isinstance(record, dict):
+                raise ValueError(f"a JSON {type(record).__name__} found")
+            made = parse(record)
+        except UserError as error:
+            raise UserError(f"{path}:{number}: {error}") from error
+        except KeyError as error:
+            raise UserError(f"{path}:{number}: key {error} is missing; a line must be {shape}") from error
+        except ValueError as error:
+            raise UserError(f"{path}:{number}: {error}; a line must be {shape}") from error
+        except (TypeError, AttributeError) as error:
+            fault = f"a value of another type than it should be ({error})"
+            raise UserError(f"{path}:{number}: {fault}; a line must be {shape}") from error
+        yield made
+
+
+def parse_json(text: str) -> Any:
+    """Parse a JSON text."""
+    try:
+        return json.loads(text)
+    except json.JSONDecodeError as error:
+        raise ValueError(f"broken JSON at column {error.colno} ({error.msg})") from error
+    except RecursionError as error:
+        raise ValueError("JSON nested too deeply") from error
+    except ValueError as error:  # Python's limit on the digits of a number
+        raise ValueError("JSON with a number of thousands of digits") from error
+
+
+def check_writable(path: Path) -> None:
+    """Open a file without changing what it holds, to fail before the work and not after it."""
+    write_records(path, (), "a")
+
+
+def write_records(path: Path, records: Iterable[Record], mode: str = "w") -> None:
+    """Write records, a line each."""
+    try:
+        with path.open(mode, encoding="utf-8") as file:
+            file.writelines(json.dumps(record, ensure_ascii=False) + "\n" for record in records)
+    except OSError as error:
+        raise UserError(f"{path}: cannot be written ({error.strerror})") from error

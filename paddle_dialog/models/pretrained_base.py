@@ -104,13 +104,15 @@ def base_hash(folder: Path) -> str:
 def with_hash(config: Any) -> Any:
     """Return an experiment's settings, of a frozen model with the hash of its files."""
     model = config.model
-    if model.lora is None:
+    if not isinstance(model, PretrainedConfig) or model.lora is None:
         return config
     return dataclasses.replace(config, model=dataclasses.replace(model, sha256=base_hash(base_folder(model))))
 
 
 def base_files(config: Any) -> dict[str, bytes]:
     """Return what the bundles of an experiment keep of a pre-trained model besides weights: settings, tokenizer."""
+    if not isinstance(config.model, PretrainedConfig):
+        return {}
     folder = base_folder(config.model)
     return {name: (folder / name).read_bytes() for name in SMALL_FILES if (folder / name).is_file()}
 

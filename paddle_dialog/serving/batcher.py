@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from paddle_dialog.data.records import Record
+from paddle_dialog.data.files import Record
 from paddle_dialog.serving.config import BatchingConfig
 from paddle_dialog.serving.decoders import Answer, Decode, DecoderLost, DecodingFailed, Tell, decode_here
 from paddle_dialog.serving.endpoint import Endpoint, Job

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from paddle_dialog.config.typed import ENDLESS, Problem, at_least, setting
+from paddle_dialog.config.typed import MAX_COUNT, Problem, at_least, setting
 
 
 @dataclass(frozen=True)
@@ -32,7 +32,7 @@ class BatchingConfig:
 class LimitsConfig:
     """What one request may ask for at most."""
 
-    body_bytes: int = at_least(1, 65536, "size of a request's body", maximum=ENDLESS)
+    body_bytes: int = at_least(1, 65536, "size of a request's body", maximum=MAX_COUNT)
     characters: int = at_least(1, 1000, "length of one text in it")
     turns: int = at_least(1, 41, "turns of a conversation")
     n_best: int = at_least(1, 10, "candidates asked for", maximum=1000)

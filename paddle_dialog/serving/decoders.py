@@ -19,7 +19,7 @@ from multiprocessing import Pipe, active_children, get_context
 from multiprocessing.connection import Connection
 from typing import Any
 
-from paddle_dialog.data.records import Record
+from paddle_dialog.data.files import Record
 from paddle_dialog.errors import UserError
 from paddle_dialog.serving.endpoint import Endpoint, NoResult
 from paddle_dialog.serving.telemetry import log_exception

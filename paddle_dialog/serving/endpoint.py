@@ -16,9 +16,8 @@ from typing import Annotated, Any, ClassVar, Generic, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, create_model, model_validator
 
-from paddle_dialog.config.explain import help_of
-from paddle_dialog.data.files import read_lines
-from paddle_dialog.data.records import Record
+from paddle_dialog.config.typed import help_of
+from paddle_dialog.data.files import Record, read_lines
 from paddle_dialog.errors import UserError
 from paddle_dialog.serving.config import LimitsConfig
 from paddle_dialog.text.characters import LanguageName, is_hanzi, is_one_word, language_of, simplified_line

@@ -33,20 +33,18 @@ def learning_rate_factor(config: TrainingConfig, total_steps: int, width: int) -
     """
     warmup = config.warmup_steps
 
-    def noam(step: int) -> float:
+    def factor(step: int) -> float:
         current = step + 1
-        return float(width**-0.5 * min(current**-0.5, current * warmup**-1.5))
-
-    def constant(step: int) -> float:
-        return min(1.0, (step + 1) / warmup) if warmup else 1.0
-
-    def cosine(step: int) -> float:
+        if config.schedule == "noam":
+            return float(width**-0.5 * min(current**-0.5, current * warmup**-1.5))
         if step < warmup:
-            return (step + 1) / warmup
+            return current / warmup
+        if config.schedule == "constant":
+            return 1.0
         done = min(1.0, (step - warmup) / max(1, total_steps - 1 - warmup))
         return config.final_rate + (1.0 - config.final_rate) * 0.5 * (1.0 + math.cos(math.pi * done))
 
-    return {"noam": noam, "constant": constant, "cosine": cosine}[config.schedule]
+    return factor
 
 
 def build_optimizer(

@@ -16,21 +16,20 @@ import paddle
 from filelock import FileLock
 from paddle import Tensor, nn
 
-from paddle_dialog.bundle.folder import THROUGH_PADDLE, Bundle, bundle_exists, load_bundle, save_bundle
+from paddle_dialog.bundle.folder import (
+    THROUGH_PADDLE,
+    Bundle,
+    bundle_exists,
+    finish_save,
+    load_bundle,
+    save_bundle,
+)
 from paddle_dialog.bundle.weights import read_weights, set_weights
 from paddle_dialog.config.loader import dump
-from paddle_dialog.config.models import PretrainedConfig
-from paddle_dialog.data.training_data import (
-    TrainingBatches,
-    TrainingData,
-    as_tensors,
-    run_criterion,
-    run_network,
-    warn_of_dev_data,
-)
+from paddle_dialog.data.batching import TrainingData, as_tensors, epoch_steps, run_criterion, run_network
 from paddle_dialog.errors import UserError
+from paddle_dialog.metrics import has_paddlenlp
 from paddle_dialog.models.pretrained_base import base_files, with_hash
-from paddle_dialog.objective import has_paddlenlp
 from paddle_dialog.task import Task
 from paddle_dialog.training import start
 from paddle_dialog.training.distributed import (
@@ -43,20 +42,18 @@ from paddle_dialog.training.distributed import (
     sum_over_ranks,
 )
 from paddle_dialog.training.optimizer import build_optimizer, clip_gradients
-from paddle_dialog.training.progress import Plan, Progress, Stop
-from paddle_dialog.training.report import Meter, Report, configure_logging, model_card
+from paddle_dialog.training.progress import Meter, Progress, Report, Stop, configure_logging, model_card
 from paddle_dialog.training.run_folder import (
     changed_since,
     file_hashes,
     find_start,
-    finish_saves,
+    forms_differ,
     pack_training_state,
     refuse_earlier_run,
     remove_earlier_run,
     restore_training_state,
     write_config,
 )
-from paddle_dialog.training.two_forms import forms_differ
 
 if has_paddlenlp():
     import paddlenlp.metrics  # noqa: F401  (loading it takes SIGTERM for itself: before `orderly_stop` does)
@@ -78,6 +75,8 @@ class Run:
 
     Attributes:
         stop: why the run stops; None while it continues.
+        order: the examples of each batch of an epoch.
+        reading: seconds spent on making batches since the last report.
     """
 
     def __init__(
@@ -100,14 +99,13 @@ class Run:
                 "the processes resume from different steps; let all of them see the same output_dir and data"
             )
         progress.bind(task.objective.name, num_ranks(), config.data.batch_size)
-        order = task.training_batches(config, data.train, num_ranks(), rank())
-        self.batches = TrainingBatches(data, order, task.count_units, training.accumulate)
-        progress.count_batches(0, len(order))  # the data may have become fewer
-        self.plan = Plan.resumed(training, len(order), progress)
+        self.order = task.training_batches(config, data.train, num_ranks(), rank())
+        progress.count_batches(0, len(self.order))  # the data may have become fewer
+        self.total_steps = progress.total_steps(training, len(self.order))
         self._dev = start.dev_batches(config, data)
         self._criterion = task.build_criterion(config)
         self.optimizer, self.schedule = build_optimizer(
-            training, network, self.plan.total_steps, config.model.width
+            training, network, self.total_steps, config.model.width
         )
         self._trained = [parameter for parameter in network.parameters() if not parameter.stop_gradient]
         mixed = training.amp != "none" and not paddle.get_device().startswith("cpu")
@@ -135,13 +133,12 @@ class Run:
         run = cls._new(task, config)
         if is_main():
             remove_earlier_run(run.folder)
-        return run._announced()
+        return run
 
     @classmethod
     def _new(cls, task: Task, config: Any) -> Run:
         """Make a run at step 0, which has changed nothing in its folder but the log."""
-        if isinstance(config.model, PretrainedConfig):
-            config = with_hash(config)
+        config = with_hash(config)
         lock = start.open_folder(config)
         data, network, section = start.begin(task, config)
         progress = Progress(start=section, files=file_hashes(task, config))
@@ -160,10 +157,9 @@ class Run:
         if found is None:
             run = cls._new(task, config)
             logger.info("%s: nothing to resume, so the run begins", folder)
-            return run._announced()
+            return run
         where, bundle, progress = found
-        if isinstance(config.model, PretrainedConfig):
-            config = with_hash(config)
+        config = with_hash(config)
         files = file_hashes(task, config)
         changes = changed_since(where, bundle, config, progress.files, files)
         progress.files = files
@@ -180,9 +176,10 @@ class Run:
         if progress.scaler:
             run.scaler.load_state_dict(run.scaler.state_dict() | progress.scaler)
         if is_main():
-            finish_saves(folder)
+            for name in ("last", "best"):
+                finish_save(folder / name)
         logger.info("resumed from %s at step %d", where, progress.step)
-        return run._announced()
+        return run
 
     def _measure_best_anew(self, best: Path) -> None:
         """Measure the best model so far on a dev set that has changed since; forget it if it is not there."""
@@ -198,35 +195,10 @@ class Run:
         if math.isfinite(figure):
             progress.best_step, progress.best_figure = step, figure
 
-    def _announced(self) -> Run:
-        """Save the settings, and log what the run is about to do."""
-        for note in self.data.notes:
-            logger.info("%s", note)
-        if is_main() and not self._is_over:
-            write_config(self.folder, dump(self.config))
-        count = sum(math.prod(parameter.shape) for parameter in self.network.parameters())
-        steps = self.plan.total_steps
-        logger.info("%s parameters, %d steps in all", f"{count:,}", steps)
-        if not has_paddlenlp():
-            logger.info("PaddleNLP is not installed: a perplexity is computed without its metric")
-        if self.config.training.amp != "none" and not self._cast["enable"]:
-            logger.info("training.amp: has no effect on the CPU, where Paddle computes in float32")
-        warn_of_dev_data(self.config.data)
-        warm_up = self.config.training.warmup_steps
-        if warm_up >= steps:
-            logger.warning(
-                "training.warmup_steps is %d and the run has %d steps: the rate never reaches its height; "
-                "set -o training.warmup_steps=%d",
-                warm_up,
-                steps,
-                steps // 10,
-            )
-        return self
-
     @property
-    def _is_over(self) -> bool:
-        """Whether the run had ended before it was resumed, and nothing is left to do."""
-        return self.progress.finished and self.plan.completion(self.progress) is not None
+    def _completion(self) -> Stop | None:
+        """Why the run is complete, or None."""
+        return self.progress.completion(self.total_steps, self.config.training.patience)
 
     def train(self) -> Progress:
         """Train to the end, or until Ctrl-C or SIGTERM asks to stop after the current step.
@@ -235,11 +207,13 @@ class Run:
             The progress; `stop` says why the run stopped.
         """
         try:
-            self.stop = self.plan.completion(self.progress)
-            if not self._is_over:
-                with (
-                    orderly_stop() as self._stop_requested
-                ):  # the launcher repeats its signal, also during the save
+            start.announce(self.config, self.data, self.network, self.total_steps)
+            self.stop = self._completion
+            if not (self.stop and self.progress.finished):  # else nothing is left to do
+                if is_main():
+                    write_config(self.folder, dump(self.config))
+                # The launcher repeats its signal, also during the save.
+                with orderly_stop() as self._stop_requested:
                     if self.stop is None:
                         self._train_steps()
                     self._save_results()
@@ -286,9 +260,10 @@ class Run:
             batches: the batches that the step learns from, as tensors, each with its units (see `Task.count_units`),
                 by which it is weighted.
         """
-        progress, plan, training = self.progress, self.plan, self.config.training
+        progress, training = self.progress, self.config.training
         self._seed_dropout()
         units = sum(count for _, count in batches)
+        self._units += units
         for batch, count in batches:
             loss = self._forward(batch, count)
             self._backward(loss, count / units if units else 1.0 / len(batches))
@@ -301,16 +276,18 @@ class Run:
         self.scaler.update()
         self.network.clear_gradients()
 
-        progress.count_batches(len(batches), plan.batches_per_epoch)
+        progress.count_batches(len(batches), len(self.order))
         progress.step += 1
         self._count_skipped(not finite)
-        self.stop = plan.completion(progress) or (Stop.REQUESTED if stop_requested else None)
+        self.stop = self._completion or (Stop.REQUESTED if stop_requested else None)
         if progress.step % training.log_every == 0 or self.stop:
             self._report_averages()
-        if plan.evaluates_after(progress.step, ends_epoch=progress.batch == 0):
+        every = training.eval_every
+        due = progress.step % every == 0 if every else progress.batch == 0
+        if due or self.stop is Stop.FINISHED:
             self._evaluate()
         if progress.step % training.save_every == 0:
-            self._save_checkpoint()
+            self._save("last")
             barrier()
         self.schedule.step()
 
@@ -320,7 +297,7 @@ class Run:
         So a resumed run repeats the random numbers without a stored generator state, whatever else draws numbers in
         between.
         """
-        position = self.progress.epoch * self.plan.batches_per_epoch + self.progress.batch + 1
+        position = self.progress.epoch * len(self.order) + self.progress.batch + 1
         paddle.seed((self.config.seed * 1_000_003 + position + rank() * 500_000_003) % 2**31)
 
     def _forward(self, batch: Any, units: int) -> Tensor:
@@ -364,7 +341,7 @@ class Run:
 
     def _report_averages(self) -> None:
         """Report the averages since the last report."""
-        plan, progress, task = self.plan, self.progress, self.task
+        progress, task, steps = self.progress, self.task, self.total_steps
         loss, figure = self._meter.read()
         self._meter = Meter(task.objective)
         elapsed = self._count_seconds()
@@ -373,14 +350,14 @@ class Run:
             task.objective.name: figure,  # on the training batches, with dropout
             "learning_rate": float(self.schedule()),
             "gradient_norm": self._gradient_norm,
-            f"{task.unit}_per_second": sum_over_ranks([self.batches.units])[0] / elapsed,
-            "reader_share": self.batches.seconds / elapsed,
+            f"{task.unit}_per_second": sum_over_ranks([self._units])[0] / elapsed,
+            "reader_share": self.reading / elapsed,
             "skipped_steps": float(progress.skipped),
         }
         if self._report is not None:
-            epochs = progress.epoch + progress.batch / plan.batches_per_epoch
-            left = elapsed / (progress.step - self._first) * (plan.total_steps - progress.step)
-            self._report.step(progress.step, f"{plan.total_steps} epoch {epochs:.2f}", figures, left)
+            epochs = progress.epoch + progress.batch / len(self.order)
+            left = elapsed / (progress.step - self._first) * (steps - progress.step)
+            self._report.step(progress.step, f"{steps} epoch {epochs:.2f}", figures, left)
         self._restart_clock()
 
     def _evaluate(self) -> None:
@@ -392,13 +369,13 @@ class Run:
         figure = self._measure()
         best = progress.add_figure(figure, self.task.objective)
         if best:
-            self._save_best()
+            self._save("best")
         if self._report is not None:
             display = self.task.display(self.config, self.network, self.data, SHOWN_EXAMPLES)
             self._report.evaluation(progress.step, figure, best, display)
         barrier()
         self._restart_clock()  # the time of an evaluation is not training time
-        self.stop = self.stop or self.plan.completion(progress)
+        self.stop = self.stop or self._completion
 
     @paddle.no_grad()
     def _measure(self) -> float:
@@ -424,14 +401,14 @@ class Run:
         """Begin the averages of the next report."""
         self._since = time.perf_counter()
         self._first = self.progress.step
-        self.batches.units = 0
-        self.batches.seconds = 0.0
+        self._units = 0
+        self.reading = 0.0
 
     def _save_results(self) -> None:
-        self.progress.finished = self.plan.completion(self.progress) is not None
+        self.progress.finished = self._completion is not None
         if self.data.dev is None:
-            self._save_best()
-        self._save_checkpoint()  # last: a finished checkpoint says that all else is saved
+            self._save("best")
+        self._save("last")  # last: a finished checkpoint says that all else is saved
         if self.data.dev is not None and self.progress.finished and self.progress.best_step == 0:
             name = self.task.objective.name
             why = f"no dev {name} was finite" if self.progress.curve else "the dev set was never evaluated"
@@ -442,33 +419,25 @@ class Run:
                 self.progress.step,
             )
 
-    def _save_checkpoint(self) -> None:
-        self._save("last", resumable=True)
+    def _save(self, name: str) -> None:
+        """Save the model as `best`, or, with all that a resumed run needs, as `last`.
 
-    def _save_best(self) -> None:
-        """Save the weights as the best; once a run, compare the two forms in which they can answer."""
-        if self._forms_differ is None and is_main():
-            model = self.config.model
-            self._forms_differ = not isinstance(model, PretrainedConfig) and forms_differ(
-                self.task, self.config, self.network, self.data
-            )
-            if self._forms_differ:
-                logger.warning("%s, so 'best' answers through Paddle", FORMS_DIFFER)
-        self._save("best")
-
-    def _save(self, name: str, resumable: bool = False) -> None:
+        With the first best, the two forms in which it can answer are compared.
+        """
         if not is_main():
             return
         task, config, data, progress = self.task, self.config, self.data, self.progress
-        files = task.bundle_files(config, data.vocabularies, data.files)
-        if isinstance(config.model, PretrainedConfig):
-            files |= base_files(config)
+        if name == "best" and self._forms_differ is None:
+            self._forms_differ = forms_differ(task, config, self.network, data)
+            if self._forms_differ:
+                logger.warning("%s, so 'best' answers through Paddle", FORMS_DIFFER)
+        files = task.bundle_files(config, data.vocabularies, data.files) | base_files(config)
         if self._forms_differ:
             files[THROUGH_PADDLE] = f"{FORMS_DIFFER}\n".encode()
-        if resumable:
+        if name == "last":
             progress.scaler = {key: float(value) for key, value in self.scaler.state_dict().items()}
             files |= pack_training_state(progress, self.optimizer, self.network)
-        card = model_card(task, config, progress, self.plan.batches_per_epoch, data.notes)
+        card = model_card(task, config, progress, len(self.order), data.notes)
         weights = read_weights(self.network)
         bundle = Bundle(task.name, dump(config), data.vocabularies, weights, card, files)
         save_bundle(bundle, self.folder / name)
@@ -484,16 +453,21 @@ class _Fit(paddle.Model):
         self.prepare()  # without a loss, metrics and an optimiser: a step does all of it
 
     def __len__(self) -> int:
-        return len(self._run.batches)
+        return len(self._run.order)
 
     def __iter__(self) -> Iterator[np.ndarray]:
         """Iterate over the steps that are left of the epoch, until the run stops."""
-        progress = self._run.progress
-        for batches in self._run.batches.steps(progress.epoch, progress.batch):
-            self._batches = batches
-            yield np.array([len(batches)])  # `fit` asks for an array, flattens tuples, and passes it on
-            if self._run.stop is not None:
+        run, progress, accumulate = self._run, self._run.progress, self._run.config.training.accumulate
+        steps = epoch_steps(
+            run.data, run.order, run.task.count_units, accumulate, progress.epoch, progress.batch
+        )
+        began = time.perf_counter()
+        for self._batches in steps:
+            run.reading += time.perf_counter() - began
+            yield np.array([len(self._batches)])  # `fit` asks for an array, flattens tuples, and passes it on
+            if run.stop is not None:
                 return
+            began = time.perf_counter()
 
     def train_batch(self, inputs: Any, labels: Any = None, update: bool = True) -> None:
         """Take a step; where the run stops, let `fit` begin no further epoch."""

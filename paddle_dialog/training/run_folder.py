@@ -1,15 +1,16 @@
-"""The folder of a run: its checkpoints, and an earlier run in it."""
+"""The folder of a run: its checkpoints, an earlier run in it, and whether its model answers without Paddle alike."""
 
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import hashlib
 import json
 import logging
 import shutil
 from collections.abc import Mapping
-from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import paddle
@@ -22,14 +23,16 @@ from paddle_dialog.bundle.folder import (
     MANIFEST,
     PROGRESS,
     Bundle,
+    TrainedModel,
     file_errors,
-    finish_save,
     load_bundle,
 )
-from paddle_dialog.bundle.weights import check_arrays, read_training_only, set_weights
+from paddle_dialog.bundle.weights import check_arrays, read_training_only, read_weights, set_weights
 from paddle_dialog.config.loader import dump, flat, parse_file_text
-from paddle_dialog.config.schema import ExperimentConfig
-from paddle_dialog.data.records import parse_json
+from paddle_dialog.config.models import PretrainedConfig
+from paddle_dialog.config.schema import ExperimentConfig, GenerationConfig
+from paddle_dialog.data.batching import TrainingData
+from paddle_dialog.data.files import parse_json
 from paddle_dialog.errors import UserError
 from paddle_dialog.task import Task
 from paddle_dialog.training.progress import Progress
@@ -41,6 +44,8 @@ MOMENTS = ("moment1_0", "moment2_0")  # Paddle's names of what Adam keeps of a p
 POWERS = ("beta1_pow_acc_0", "beta2_pow_acc_0")  # and of one number
 TRAINING_ONLY = "training_only.safetensors"
 TRAINING_FILES = (PROGRESS, OPTIMIZER, TRAINING_ONLY)
+COMPARED = 8  # inputs of the dev set, the first ones, that are answered in both forms
+TOLERANCE = 0.02  # of their scores and probabilities, whose last digits differ
 CHECKPOINTS = ("last", "last.partial", "last.previous")  # in the order in which they are tried
 
 
@@ -53,7 +58,7 @@ def pack_training_state(
     be stored.
     """
     files = {
-        PROGRESS: (json.dumps(asdict(progress), indent=2) + "\n").encode("utf-8"),
+        PROGRESS: (json.dumps(dataclasses.asdict(progress), indent=2) + "\n").encode("utf-8"),
         OPTIMIZER: serialise_tensors(_structured_state(optimizer, network)),
     }
     if training_only := read_training_only(network):
@@ -198,8 +203,8 @@ def changed_since(
     files = {
         key: f"the content of {key}" for key in sorted(before) if before[key] != now.get(key, before[key])
     }
-    told = files | {key: f"{key} {old[key]} → {new[key]}" for key in changed}
-    return {key: f"changed since the checkpoint: {sentence}" for key, sentence in told.items()}
+    sentences = files | {key: f"{key} {old[key]} → {new[key]}" for key in changed}
+    return {key: f"changed since the checkpoint: {sentence}" for key, sentence in sentences.items()}
 
 
 def file_hashes(task: Task, config: ExperimentConfig) -> dict[str, str]:
@@ -238,12 +243,6 @@ def refuse_earlier_run(run_folder: Path) -> None:
         )
 
 
-def finish_saves(run_folder: Path) -> None:
-    """Rename the models whose saves were killed at the last rename."""
-    for name in ("last", "best"):
-        finish_save(run_folder / name)
-
-
 def remove_earlier_run(run_folder: Path) -> None:
     """Remove an earlier run, or `--resume auto` could continue it and its curves would stay."""
     for part in (*earlier_models(run_folder), run_folder / "vdl"):
@@ -262,3 +261,51 @@ def write_config(run_folder: Path, text: str) -> None:
     except OSError as error:
         partial.unlink(missing_ok=True)
         raise UserError(f"{run_folder}/config.yaml: cannot be written ({error.strerror})") from error
+
+
+def forms_differ(task: Task, config: Any, network: nn.Layer, data: TrainingData) -> bool:
+    """Answer a few dev inputs through Paddle and in NumPy; return whether the answers differ.
+
+    They do where an answer of the same text has other scores or probabilities, or where most texts are others; a
+    single text may differ by rounding. Where the task answers nothing, or through Paddle alone, they do not.
+    """
+    if isinstance(config.model, PretrainedConfig):
+        return False
+    if isinstance(config, GenerationConfig):
+        greedy = dataclasses.replace(config.decoding, strategy="greedy", n_best=1)
+        config = dataclasses.replace(config, decoding=greedy)
+    files = task.bundle_files(config, data.vocabularies, data.files)
+    weights = read_weights(network)
+    other_texts = answered = 0
+    try:
+        inputs = task.example_inputs(config, config.data.dev or config.data.train, COMPARED)
+        paddle, arrays = (
+            task.predictor(config, TrainedModel(data.vocabularies, lambda: network, files, form))
+            for form in (None, weights)
+        )
+    except UserError:
+        return False
+    for text in inputs:
+        try:
+            one, other = (list(predictor.predict_records([text])) for predictor in (paddle, arrays))
+        except UserError:  # an input that cannot be answered
+            continue
+        answered += 1
+        ours, theirs = _leaves(one), _leaves(other)
+        pairs = list(zip(ours, theirs, strict=False))
+        if len(ours) != len(theirs) or any(a != b for a, b in pairs if not (_is_number(a) and _is_number(b))):
+            other_texts += 1
+        elif any(abs(a - b) > TOLERANCE for a, b in pairs if _is_number(a)):
+            return True
+    return other_texts > answered / 2
+
+
+def _leaves(value: Any) -> list[Any]:
+    """Return the keys, texts and numbers of nested mappings and lists in order."""
+    if isinstance(value, Mapping):
+        value = sorted(value.items())
+    return [leaf for each in value for leaf in _leaves(each)] if isinstance(value, list | tuple) else [value]
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)

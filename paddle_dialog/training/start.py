@@ -1,10 +1,11 @@
-"""What a new run begins with: its data, its network, and the weights of an earlier model."""
+"""What a new run begins with: its data, its network, word vectors, and the weights of an earlier model."""
 
 from __future__ import annotations
 
 import logging
+import math
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,16 +17,17 @@ from paddle import nn
 from paddle_dialog.bundle.folder import THROUGH_PADDLE, Bundle, load_bundle
 from paddle_dialog.bundle.weights import grow_weights, read_weights, set_weights
 from paddle_dialog.config.loader import dump
-from paddle_dialog.data.batching import LengthBucketSampler
-from paddle_dialog.data.training_data import TrainingData
-from paddle_dialog.data.word_vectors import read_vectors
+from paddle_dialog.data.batching import LengthBucketSampler, TrainingData, warn_of_dev_data
+from paddle_dialog.data.files import read_lines
 from paddle_dialog.errors import UserError
 from paddle_dialog.layers.embeddings import TokenEmbedding
+from paddle_dialog.metrics import has_paddlenlp
 from paddle_dialog.models.families import check_memory
 from paddle_dialog.recipes import find_model
 from paddle_dialog.task import Task
+from paddle_dialog.text.vocabulary import Vocabulary
 from paddle_dialog.training.distributed import is_main, num_ranks, rank
-from paddle_dialog.training.report import configure_logging
+from paddle_dialog.training.progress import configure_logging
 from paddle_dialog.training.run_folder import TRAINING_FILES
 
 logger = logging.getLogger("paddle_dialog")
@@ -146,6 +148,28 @@ def _section_on_start(named: str, start: Bundle, kept: set[str], fitted: Mapping
     return "\n\n".join([f"## Began with\nThe weights `{named}`, {source}".rstrip(), *notes])
 
 
+def announce(config: Any, data: TrainingData, network: nn.Layer, total_steps: int) -> None:
+    """Log what a run is about to do."""
+    for note in data.notes:
+        logger.info("%s", note)
+    count = sum(math.prod(parameter.shape) for parameter in network.parameters())
+    logger.info("%s parameters, %d steps in all", f"{count:,}", total_steps)
+    if not has_paddlenlp():
+        logger.info("PaddleNLP is not installed: a perplexity is computed without its metric")
+    if config.training.amp != "none" and paddle.get_device().startswith("cpu"):
+        logger.info("training.amp: has no effect on the CPU, where Paddle computes in float32")
+    warn_of_dev_data(config.data)
+    warmup = config.training.warmup_steps
+    if warmup >= total_steps:
+        logger.warning(
+            "training.warmup_steps is %d and the run has %d steps: the rate never reaches its height; "
+            "set -o training.warmup_steps=%d",
+            warmup,
+            total_steps,
+            total_steps // 10,
+        )
+
+
 def dev_batches(config: Any, data: TrainingData) -> list[list[int]] | None:
     """Return this process's share of the dev examples as batches of indices; no example is in two shares.
 
@@ -161,3 +185,54 @@ def dev_batches(config: Any, data: TrainingData) -> list[list[int]] | None:
     share = used[rank() :: num_ranks()]
     batches = LengthBucketSampler(dev.lengths[share], config.data.batch_size, shuffle=False)
     return [share[batch].tolist() for batch in batches.batches(0)]
+
+
+def read_vectors(path: str | Path, vocabulary: Vocabulary, size: int) -> tuple[np.ndarray, int]:
+    """Read the vectors of a vocabulary's tokens, a line at a time.
+
+    GloVe's form is a token and its numbers a line, separated by spaces; word2vec and fastText begin with a line of
+    two numbers. Tokens without a vector are drawn from a normal distribution with mean and deviation of those found.
+
+    Args:
+        path: a text file, also `.gz` or `.xz`. If a token occurs twice, its first line counts.
+        vocabulary: of V tokens; other lines are skipped.
+        size: D.
+
+    Returns:
+        float32 [V, D], a row for each token id, and the number of tokens that were found.
+
+    Raises:
+        UserError: the file cannot be read, has vectors of another size, or has none of the tokens.
+    """
+    found: dict[int, np.ndarray] = {}
+    for number, line in read_lines(Path(path)):
+        fields = line.rstrip().split(" ")
+        if number == 1 and len(fields) == 2 and all(field.isdecimal() for field in fields):
+            fields += ["0"] * int(fields[1])  # word2vec's first line, as long as the others
+            fields[:2] = [""]
+        if len(fields) != size + 1:
+            raise UserError(
+                f"{path}:{number}: {len(fields) - 1} numbers after the token, and the model's embeddings have {size}"
+            )
+        if fields[0] in vocabulary:
+            found.setdefault(vocabulary.id(fields[0]), _parse_vector(fields[1:], f"{path}:{number}"))
+    if not found:
+        raise UserError(
+            f"model.vectors: {path} has none of the vocabulary's tokens; give vectors of its language"
+        )
+    known = np.stack(list(found.values()))  # [found, D]
+    rows = (
+        np.random.default_rng(0).normal(known.mean(), known.std(), (len(vocabulary), size)).astype(np.float32)
+    )
+    rows[list(found)] = known
+    return rows, len(found)
+
+
+def _parse_vector(numbers: Sequence[str], where: str) -> np.ndarray:
+    try:
+        vector = np.array(numbers, dtype=np.float32)
+    except ValueError:
+        raise UserError(f"{where}: not a vector: what follows the token must be numbers") from None
+    if not np.isfinite(vector).all():
+        raise UserError(f"{where}: a number of the vector is not finite")
+    return vector

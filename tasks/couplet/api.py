@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from paddle_dialog.data.records import Record
+from paddle_dialog.data.files import Record
 from paddle_dialog.errors import UserError
 from paddle_dialog.serving.endpoint import (
     Candidate,

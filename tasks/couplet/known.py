@@ -18,7 +18,7 @@ import numpy as np
 from safetensors.numpy import load, save
 
 from paddle_dialog.bundle.folder import file_errors, unpack_xz
-from paddle_dialog.data.records import Record
+from paddle_dialog.data.files import Record
 from paddle_dialog.errors import UserError
 from paddle_dialog.tasks.couplet.couplets import Couplet
 from paddle_dialog.text.characters import normalise_line

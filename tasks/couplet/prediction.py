@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from paddle_dialog.bundle.trained import TrainedModel
-from paddle_dialog.data.records import Record
+from paddle_dialog.bundle.folder import TrainedModel
+from paddle_dialog.data.files import Record
 from paddle_dialog.decoding.interface import StepModel
 from paddle_dialog.errors import UserError
 from paddle_dialog.models.numpy_seq2seq import numpy_seq2seq

@@ -17,9 +17,8 @@ import paddle
 import paddle.nn.functional as F
 from paddle import Tensor, io, nn
 
-from paddle_dialog.data.batching import EpochBatches
-from paddle_dialog.data.records import Record, read_records
-from paddle_dialog.data.training_data import EncodedData
+from paddle_dialog.data.batching import EncodedData, EpochBatches
+from paddle_dialog.data.files import Record, read_records
 from paddle_dialog.decoding.interface import StepModel
 from paddle_dialog.decoding.search import text_log_probs
 from paddle_dialog.errors import UserError

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from paddle_dialog.config.schema import MOST_ROWS
+from paddle_dialog.config.schema import MAX_ROWS
 from paddle_dialog.decoding.interface import Hypothesis, StepModel, TextReader
 from paddle_dialog.decoding.processors import NO_SPECIAL_TOKENS, LogitsProcessor, Prefixes
 from paddle_dialog.decoding.search import (
@@ -334,7 +334,7 @@ class LineSearch:
         planned = [plan for plan in plans for _ in range(copies)]
         processors: list[LogitsProcessor] = [PlannedLines(planned, self._table)]
         if request.differ:
-            rows = min(max(DIVERSE_BEAM, 2 * request.wanted), MOST_ROWS)
+            rows = min(max(DIVERSE_BEAM, 2 * request.wanted), MAX_ROWS)
             sizes = [*options.beam_sizes(1), rows] * len(plans)
             options = replace(options, beam_size=sizes, n_best=max(sizes))
             processors.append(DiverseBeamPenalty(plans))

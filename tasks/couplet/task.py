@@ -9,11 +9,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from paddle_dialog.bundle.trained import TrainedModel
+from paddle_dialog.bundle.folder import TrainedModel
 from paddle_dialog.config.models import PretrainedConfig
-from paddle_dialog.data.batching import EpochBatches
-from paddle_dialog.data.records import Record
-from paddle_dialog.data.training_data import EncodedData, TrainingData
+from paddle_dialog.data.batching import EncodedData, EpochBatches, TrainingData
+from paddle_dialog.data.files import Record
 from paddle_dialog.judge import JUDGE
 from paddle_dialog.task import Display, GenerationTask
 from paddle_dialog.tasks.couplet.composing.prediction import ComposingPredictor

@@ -11,7 +11,7 @@ import numpy as np
 from paddle import io
 
 from paddle_dialog.config.models import PretrainedConfig
-from paddle_dialog.data.training_data import EncodedData, TrainingData
+from paddle_dialog.data.batching import EncodedData, TrainingData
 from paddle_dialog.errors import UserError
 from paddle_dialog.models.numpy_seq2seq import numpy_seq2seq
 from paddle_dialog.models.pretrained_base import character_vocabulary

@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from paddle_dialog.bundle.trained import TrainedModel
-from paddle_dialog.data.records import Record, check_writable, write_records
-from paddle_dialog.data.training_data import TrainingData
+from paddle_dialog.bundle.folder import TrainedModel
+from paddle_dialog.data.batching import TrainingData
+from paddle_dialog.data.files import Record, check_writable, write_records
 from paddle_dialog.figures import FigureFolder, draw_confusion_matrix
 from paddle_dialog.metrics import (
     calibration_error,

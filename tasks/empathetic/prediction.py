@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 import numpy as np
 
-from paddle_dialog.bundle.trained import TrainedModel
-from paddle_dialog.data.records import Record
+from paddle_dialog.bundle.folder import TrainedModel
+from paddle_dialog.data.files import Record
 from paddle_dialog.decoding.interface import Hypothesis
 from paddle_dialog.decoding.processors import ForbiddenTokens, LogitsProcessor, MinimumLength, NoRepeatNGram
 from paddle_dialog.decoding.search import SearchOptions, decode

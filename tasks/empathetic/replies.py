@@ -21,7 +21,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from paddle_dialog.data.records import Record
+from paddle_dialog.data.files import Record
 from paddle_dialog.predictor import Prediction
 from paddle_dialog.tasks.empathetic.clauses import KINDS, Clause, Kind, clauses_of, option_of
 from paddle_dialog.tasks.empathetic.data.emotions import EMOTIONS

@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from paddle_dialog.bundle.trained import TrainedModel
+from paddle_dialog.bundle.folder import TrainedModel
 from paddle_dialog.config.models import PretrainedConfig
-from paddle_dialog.data.records import Record
-from paddle_dialog.data.training_data import TrainingData
+from paddle_dialog.data.batching import TrainingData
+from paddle_dialog.data.files import Record
 from paddle_dialog.judge import JUDGE
 from paddle_dialog.task import Display, GenerationTask
 from paddle_dialog.tasks.empathetic.config import EmpatheticConfig

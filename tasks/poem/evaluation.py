@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from paddle_dialog.data.records import Record, check_writable, write_records
+from paddle_dialog.data.files import Record, check_writable, write_records
 from paddle_dialog.errors import UserError
 from paddle_dialog.metrics import token_losses, token_perplexity
 from paddle_dialog.tasks.poem.data import limit_length, read_texts

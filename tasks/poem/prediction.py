@@ -9,9 +9,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from paddle_dialog.bundle.trained import TrainedModel
+from paddle_dialog.bundle.folder import TrainedModel
 from paddle_dialog.data.batching import pad_batch
-from paddle_dialog.data.records import Record
+from paddle_dialog.data.files import Record
 from paddle_dialog.decoding.interface import Hypothesis, StepModel
 from paddle_dialog.decoding.processors import ForbiddenTokens, ForcedPrefix, LogitsProcessor
 from paddle_dialog.decoding.search import SearchOptions, decode, search_relaxed, text_log_probs

@@ -11,11 +11,10 @@ from typing import TYPE_CHECKING, Any, get_args
 
 import numpy as np
 
-from paddle_dialog.bundle.trained import TrainedModel
+from paddle_dialog.bundle.folder import TrainedModel
 from paddle_dialog.config.models import RecurrentLmConfig
-from paddle_dialog.data.batching import ContiguousBatches, EpochBatches
-from paddle_dialog.data.records import Record
-from paddle_dialog.data.training_data import EncodedData, TrainingData
+from paddle_dialog.data.batching import ContiguousBatches, EncodedData, EpochBatches, TrainingData
+from paddle_dialog.data.files import Record
 from paddle_dialog.models.families import build_lm
 from paddle_dialog.task import Display, GenerationTask
 from paddle_dialog.tasks.poem.config import MAX_TITLE, InputKind, PoemConfig, PoemDataConfig

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from pydantic import BaseModel, Field
 
-from paddle_dialog.data.records import Record
+from paddle_dialog.data.files import Record
 from paddle_dialog.serving.endpoint import (
     ANSWERED,
     LANGUAGE,

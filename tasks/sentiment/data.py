@@ -12,9 +12,8 @@ from typing import Literal, NamedTuple
 import numpy as np
 
 from paddle_dialog.data import corpora
-from paddle_dialog.data.batching import pad_batch
+from paddle_dialog.data.batching import EncodedData, pad_batch
 from paddle_dialog.data.files import read_lines
-from paddle_dialog.data.training_data import EncodedData
 from paddle_dialog.errors import UserError
 from paddle_dialog.tasks.sentiment.config import SentimentConfig
 from paddle_dialog.text.characters import normalise_line, read_as_simplified

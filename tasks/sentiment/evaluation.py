@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
-from paddle_dialog.data.records import Record, check_writable, write_records
+from paddle_dialog.data.files import Record, check_writable, write_records
 from paddle_dialog.figures import FigureFolder, draw_confusion_matrix
 from paddle_dialog.metrics import calibration_error, confusion_matrix, f1_score
 from paddle_dialog.tasks.sentiment.data import NAMES, Review, read_reviews

@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from paddle_dialog.bundle.trained import TrainedModel
-from paddle_dialog.data.records import Record
+from paddle_dialog.bundle.folder import TrainedModel
+from paddle_dialog.data.files import Record
 from paddle_dialog.errors import UserError
 from paddle_dialog.models.families import numpy_encoder
 from paddle_dialog.models.numpy_operators import (

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from paddle_dialog.data.records import Record
-from paddle_dialog.data.training_data import TrainingData
-from paddle_dialog.objective import Accuracy
+from paddle_dialog.data.batching import TrainingData
+from paddle_dialog.data.files import Record
+from paddle_dialog.metrics import Accuracy
 from paddle_dialog.task import Task
 from paddle_dialog.tasks.sentiment.config import SentimentConfig
 from paddle_dialog.tasks.sentiment.data import (
@@ -30,7 +30,7 @@ from paddle_dialog.text.vocabulary import Vocabulary
 if TYPE_CHECKING:
     from paddle import nn
 
-    from paddle_dialog.bundle.trained import TrainedModel
+    from paddle_dialog.bundle.folder import TrainedModel
     from paddle_dialog.figures import FigureFolder
     from paddle_dialog.serving.config import LimitsConfig
     from paddle_dialog.serving.endpoint import ByLanguage

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from paddle_dialog.data.records import Record, check_writable, write_records
+from paddle_dialog.data.files import Record, check_writable, write_records
 from paddle_dialog.metrics import corpus_bleu, corpus_chrf, token_perplexity
 from paddle_dialog.processes import answer_all
 from paddle_dialog.tasks.translation.data import Pair, PairDataset, collate, limit_length, read_pairs

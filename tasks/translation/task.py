@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from paddle_dialog.bundle.trained import TrainedModel
-from paddle_dialog.data.records import Record
-from paddle_dialog.data.training_data import EncodedData, TrainingData
+from paddle_dialog.bundle.folder import TrainedModel
+from paddle_dialog.data.batching import EncodedData, TrainingData
+from paddle_dialog.data.files import Record
 from paddle_dialog.task import Display, GenerationTask
 from paddle_dialog.tasks.translation.config import TranslationConfig
 from paddle_dialog.tasks.translation.data import Pair, PairDataset, collate, join, limit_length, read_pairs

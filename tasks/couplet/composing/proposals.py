@@ -13,8 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from paddle_dialog.data.files import read_lists
-from paddle_dialog.data.records import Record
+from paddle_dialog.data.files import Record, read_lists
 from paddle_dialog.tasks.couplet.composing.request import Theme, main_names
 from paddle_dialog.tasks.couplet.composing.scrolls import THEME_TABLE, read_association
 from paddle_dialog.tasks.couplet.form import Form, clauses

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from paddle_dialog.data.records import parse_json
+from paddle_dialog.data.files import parse_json
 from paddle_dialog.errors import UserError
 from paddle_dialog.tasks.empathetic.data.emotions import emotion_id
 

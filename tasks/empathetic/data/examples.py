@@ -11,8 +11,7 @@ import numpy as np
 from paddle import io
 
 from paddle_dialog.config.models import CausalTransformerConfig, PretrainedConfig
-from paddle_dialog.data.batching import pad_batch, target_arrays
-from paddle_dialog.data.training_data import EncodedData, TrainingData
+from paddle_dialog.data.batching import EncodedData, TrainingData, pad_batch, target_arrays
 from paddle_dialog.tasks.empathetic.config import EmpatheticConfig, EmpatheticDataConfig
 from paddle_dialog.tasks.empathetic.data.dialogue import Dialogue
 from paddle_dialog.tasks.empathetic.data.emotions import emotion_id

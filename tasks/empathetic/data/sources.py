@@ -16,8 +16,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from paddle_dialog.data import corpora
-from paddle_dialog.data.files import read_lines
-from paddle_dialog.data.records import Record
+from paddle_dialog.data.files import Record, read_lines
 from paddle_dialog.errors import UserError
 from paddle_dialog.tasks.empathetic.data.dialogue import (
     Dialogue,

@@ -12,10 +12,10 @@ import numpy as np
 from paddle import nn
 from serving_toys import EchoEndpoint
 
-from paddle_dialog.bundle.trained import TrainedModel
+from paddle_dialog.bundle.folder import TrainedModel
 from paddle_dialog.config.schema import ExperimentConfig
-from paddle_dialog.data.training_data import EncodedData, TrainingData
-from paddle_dialog.objective import Accuracy
+from paddle_dialog.data.batching import EncodedData, TrainingData
+from paddle_dialog.metrics import Accuracy
 from paddle_dialog.predictor import Predictor
 from paddle_dialog.serving.config import LimitsConfig
 from paddle_dialog.task import Task

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from paddle_dialog.command_line import load_model, run_tool
-from paddle_dialog.data.records import Record, read_records
+from paddle_dialog.data.files import Record, read_records
 from paddle_dialog.errors import UserError
 from paddle_dialog.judge import JUDGE, Judge
 from paddle_dialog.tasks.empathetic.judge import FEATURES, measured

@@ -27,7 +27,7 @@ from itertools import groupby
 import numpy as np
 
 from paddle_dialog.command_line import run_tool
-from paddle_dialog.data.records import Record, read_records
+from paddle_dialog.data.files import Record, read_records
 from paddle_dialog.tasks.empathetic.data.dialogue import Dialogue, known_emotion
 from paddle_dialog.tasks.empathetic.data.emotions import CHINESE_EMOTIONS, EMOTIONS
 from paddle_dialog.tasks.empathetic.data.sources import read_dialogues, read_turns

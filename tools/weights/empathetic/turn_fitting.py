@@ -23,8 +23,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from paddle_dialog.command_line import run_tool
-from paddle_dialog.data.files import read_lines
-from paddle_dialog.data.records import read_records
+from paddle_dialog.data.files import read_lines, read_records
 from paddle_dialog.errors import UserError
 from paddle_dialog.linear_classifier import LinearSettings, fit_classifier, sparse_rows
 from paddle_dialog.tasks.empathetic.turns import ACTS, BUCKETS, CARES, MOODS, TurnReader, turn_features
