@@ -20,7 +20,7 @@ from paddle_dialog.data.files import read_lines
 from paddle_dialog.errors import UserError
 from paddle_dialog.tasks.empathetic.data.sources import Dialogue, read_dialogues
 from paddle_dialog.tasks.poem.data import Poem, read_texts
-from paddle_dialog.text.characters import TABLE, _log_once, read_as_simplified
+from paddle_dialog.text.characters import SIMPLIFIED_TABLE, _log_once, read_as_simplified
 
 VERSES = ["白日依山尽，黄河入海流。", "欲穷千里目，更上一层楼。"]
 BODY = "".join(VERSES)
@@ -274,7 +274,7 @@ def test_the_arrays_of_empdg_and_moel_are_turned_by_the_script_of_the_page(
 
 @pytest.mark.parametrize("task", ["couplet", "poem", "sentiment_zh", "translation", "empathetic_zh"])
 def test_traditional_characters_are_measured_as_simplified_ones(tmp_path: Path, task: str) -> None:
-    traditional, plain = TABLE.read_text(encoding="utf-8").splitlines()
+    traditional, plain = SIMPLIFIED_TABLE.read_text(encoding="utf-8").splitlines()
     letters = dict(zip(map(ord, "东风书云马鸟时见说门"), "東風書雲馬鳥時見說門", strict=True))
     assert set(letters.values()) <= set(traditional) and {chr(letter) for letter in letters} <= set(plain)
     texts = {

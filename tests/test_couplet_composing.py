@@ -32,8 +32,7 @@ from paddle_dialog.tasks.couplet.composing.scrolls import (
 )
 from paddle_dialog.tasks.couplet.form import form_report
 from paddle_dialog.tasks.couplet.rules import broken_rules
-from paddle_dialog.text.characters import is_hanzi, normalise_line
-from paddle_dialog.text.tones import Tone
+from paddle_dialog.text.characters import Tone, is_hanzi, normalise_line
 
 P, Z = Tone.LEVEL, Tone.OBLIQUE
 TOY = composing_toy()

@@ -20,7 +20,7 @@ from paddle_dialog.tasks.couplet.direction import MARKS, TO_FIRST, TO_SECOND, en
 from paddle_dialog.tasks.couplet.evaluation import evaluate
 from paddle_dialog.tasks.couplet.form import form_report
 from paddle_dialog.tasks.couplet.task import TASK
-from paddle_dialog.text.tones import Tone
+from paddle_dialog.text.characters import Tone
 from paddle_dialog.text.vocabulary import SPECIAL_TOKENS, Vocabulary
 
 STRATEGIES = [{"strategy": "beam"}, {"strategy": "greedy"}, {"strategy": "sample"}]

@@ -19,8 +19,7 @@ from paddle_dialog.tasks.couplet.form import form_report
 from paddle_dialog.tasks.couplet.line_plan import CharacterTable, Planner
 from paddle_dialog.tasks.couplet.rules import RELAXATION_ORDER, Rules, broken_rules, describe
 from paddle_dialog.tasks.couplet.search import PENALTY, BeamResult, DiverseBeamPenalty, choose, free_positions
-from paddle_dialog.text.characters import is_hanzi, is_punctuation
-from paddle_dialog.text.tones import tones
+from paddle_dialog.text.characters import is_hanzi, is_punctuation, tones
 
 STRATEGIES = [{"strategy": "beam", "n_best": 3}, {"strategy": "greedy"}, {"strategy": "sample", "n_best": 3}]
 FIRST_LINES = st.text(alphabet="春山雨水月风，。龘A", min_size=1, max_size=5).filter(

@@ -37,7 +37,7 @@ from paddle_dialog.tasks.poem.forms import (
     rhymes,
     split_lines,
 )
-from paddle_dialog.text.tones import can_be_level, can_be_oblique
+from paddle_dialog.text.characters import can_be_level, can_be_oblique
 from paddle_dialog.text.vocabulary import SPECIAL_TOKENS, Vocabulary
 
 POEM = Poem("登鹳雀楼", "白日依山尽，黄河入海流。欲穷千里目，更上一层楼。")

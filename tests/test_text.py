@@ -9,8 +9,17 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from paddle_dialog.errors import UserError
-from paddle_dialog.text.characters import is_hanzi, is_punctuation, language_of, normalise_line, simplified
-from paddle_dialog.text.tones import Tone, can_be_level, can_be_oblique, tones
+from paddle_dialog.text.characters import (
+    Tone,
+    can_be_level,
+    can_be_oblique,
+    is_hanzi,
+    is_punctuation,
+    language_of,
+    normalise_line,
+    simplified,
+    tones,
+)
 from paddle_dialog.text.vocabulary import SPECIAL_TOKENS, Vocabulary
 
 

@@ -43,8 +43,7 @@ from paddle_dialog.tasks.couplet.known import Known
 from paddle_dialog.tasks.couplet.prediction import GivenLine
 from paddle_dialog.tasks.couplet.rules import Rules, broken_rules
 from paddle_dialog.tasks.couplet.search import DIVERSE_BEAM
-from paddle_dialog.text.characters import HANZI, is_punctuation, normalise_line, simplified
-from paddle_dialog.text.tones import Tone, tones
+from paddle_dialog.text.characters import HANZI, Tone, is_punctuation, normalise_line, simplified, tones
 
 EXAMPLE = "晚风摇树树还挺"
 _LINE: dict[str, Any] = {"pattern": HANZI, "minLength": 1}  # the model checks it, with a plainer message

@@ -14,7 +14,7 @@ import numpy as np
 from paddle_dialog.data.batching import PairBatch, pad_batch, target_arrays
 from paddle_dialog.errors import UserError
 from paddle_dialog.tasks.couplet.form import final_character
-from paddle_dialog.text.tones import Tone, can_be_level, can_be_oblique
+from paddle_dialog.text.characters import Tone, can_be_level, can_be_oblique
 from paddle_dialog.text.vocabulary import Vocabulary
 
 VOCABULARY = "text"  # one for both lines

@@ -5,8 +5,14 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from itertools import zip_longest
 
-from paddle_dialog.text.characters import is_hanzi, is_punctuation, normalise_line
-from paddle_dialog.text.tones import can_be_level, can_be_oblique, tones
+from paddle_dialog.text.characters import (
+    can_be_level,
+    can_be_oblique,
+    is_hanzi,
+    is_punctuation,
+    normalise_line,
+    tones,
+)
 
 
 @dataclass(frozen=True)

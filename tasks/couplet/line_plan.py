@@ -13,8 +13,7 @@ from paddle_dialog.decoding.scores import group_starts
 from paddle_dialog.tasks.couplet.direction import MARKS, TO_SECOND, Direction
 from paddle_dialog.tasks.couplet.form import final_character
 from paddle_dialog.tasks.couplet.rules import Rules, punctuation
-from paddle_dialog.text.characters import is_hanzi, is_punctuation
-from paddle_dialog.text.tones import Tone, can_be_level, can_be_oblique, tones
+from paddle_dialog.text.characters import Tone, can_be_level, can_be_oblique, is_hanzi, is_punctuation, tones
 from paddle_dialog.text.vocabulary import SPECIAL_TOKENS, Vocabulary
 
 

@@ -14,8 +14,7 @@ from paddle_dialog.errors import UserError
 from paddle_dialog.tasks.couplet.config import RulesConfig
 from paddle_dialog.tasks.couplet.direction import TO_SECOND, Direction
 from paddle_dialog.tasks.couplet.form import Form, final_character
-from paddle_dialog.text.characters import is_punctuation, simplified_line
-from paddle_dialog.text.tones import tones
+from paddle_dialog.text.characters import is_punctuation, simplified_line, tones
 
 RELAXATION_ORDER = ("final_tone", "no_shared_character", "mirror_repeats", "copy_punctuation", "same_length")
 FREE = "？"  # in a template, the mark of a position left to the model; it is also made of `?`

@@ -42,8 +42,7 @@ from paddle_dialog.tasks.couplet.preferences import (
     read_ratings,
     with_own,
 )
-from paddle_dialog.text.characters import is_hanzi
-from paddle_dialog.text.tones import can_be_level, can_be_oblique
+from paddle_dialog.text.characters import can_be_level, can_be_oblique, is_hanzi
 from paddle_dialog.text.vocabulary import Vocabulary
 
 MOST_UNKNOWN = 0.2  # share of characters that may be unknown to a pre-trained model

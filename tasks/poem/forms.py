@@ -20,8 +20,7 @@ import numpy as np
 
 from paddle_dialog.decoding.processors import FORBIDDEN, Prefixes
 from paddle_dialog.errors import UserError
-from paddle_dialog.text.characters import is_hanzi
-from paddle_dialog.text.tones import Tone, can_be_level, can_be_oblique, tones
+from paddle_dialog.text.characters import Tone, can_be_level, can_be_oblique, is_hanzi, tones
 from paddle_dialog.text.vocabulary import Vocabulary
 
 RHYMES = Path(__file__).with_name("rhymes.txt")

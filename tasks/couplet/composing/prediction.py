@@ -23,8 +23,7 @@ from paddle_dialog.tasks.couplet.form import form_report
 from paddle_dialog.tasks.couplet.line_plan import CharacterTable, LinePlan, PlannedLines
 from paddle_dialog.tasks.couplet.prediction import CoupletPrediction, CoupletPredictor
 from paddle_dialog.tasks.couplet.search import ReverseModel
-from paddle_dialog.text.characters import is_hanzi, simplified_line
-from paddle_dialog.text.tones import Tone
+from paddle_dialog.text.characters import Tone, is_hanzi, simplified_line
 
 # What no character of somebody's name may become the beginning of.
 UNKIND = "小人 小子 小丑 小贼 小鬼 小偷 小妾 小奴 王八 老贼 老鬼 白痴 红杏出墙 黄泉 文盲"

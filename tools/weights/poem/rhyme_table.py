@@ -17,7 +17,7 @@ import numpy as np
 from paddle_dialog.command_line import program_parser, run_tool
 from paddle_dialog.tasks.poem.data import read_texts
 from paddle_dialog.tasks.poem.forms import NAMES, RHYMES, form_of, split_lines
-from paddle_dialog.text.tones import can_be_level
+from paddle_dialog.text.characters import can_be_level
 
 SEEDS = [
     "东风中空同红公宫通翁穷功",
