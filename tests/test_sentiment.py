@@ -24,11 +24,13 @@ from paddle_dialog.errors import UserError
 from paddle_dialog.recipes import load_model
 from paddle_dialog.serving.config import LimitsConfig
 from paddle_dialog.tasks.sentiment.api import SentimentEndpoint
-from paddle_dialog.tasks.sentiment.config import LinearConfig, SentimentConfig, SentimentDataConfig
 from paddle_dialog.tasks.sentiment.data import (
     ALWAYS,
+    LinearConfig,
     Review,
     ReviewEncoder,
+    SentimentConfig,
+    SentimentDataConfig,
     collate,
     contributions,
     ngram_buckets,

@@ -21,13 +21,11 @@ from paddle_dialog.models.seq2seq import PointerSeq2Seq
 from paddle_dialog.serving.config import LimitsConfig
 from paddle_dialog.serving.endpoint import NoResult, WordFilter
 from paddle_dialog.tasks.translation.api import TranslationEndpoint
-from paddle_dialog.tasks.translation.config import (
+from paddle_dialog.tasks.translation.data import (
+    Pair,
     TranslationConfig,
     TranslationDataConfig,
     TranslationDecodingConfig,
-)
-from paddle_dialog.tasks.translation.data import (
-    Pair,
     collate,
     encode_pair,
     join,

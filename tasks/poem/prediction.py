@@ -19,8 +19,16 @@ from paddle_dialog.decoding.search import SearchOptions, decode, search_relaxed
 from paddle_dialog.errors import UserError
 from paddle_dialog.models.families import numpy_lm
 from paddle_dialog.predictor import GenerationPredictor, Prediction, check_request
-from paddle_dialog.tasks.poem.config import MAX_TITLE, InputKind, PoemConfig, VerseConfig
-from paddle_dialog.tasks.poem.data import FORM_TOKENS, NEWLINE, characters, classical_title
+from paddle_dialog.tasks.poem.data import (
+    FORM_TOKENS,
+    MAX_TITLE,
+    NEWLINE,
+    InputKind,
+    PoemConfig,
+    VerseConfig,
+    characters,
+    classical_title,
+)
 from paddle_dialog.tasks.poem.forms import (
     FORMS,
     Form,

@@ -20,8 +20,7 @@ from paddle_dialog.decoding.search import SearchOptions, decode
 from paddle_dialog.errors import UserError
 from paddle_dialog.models.numpy_seq2seq import NumpyPointerSeq2Seq
 from paddle_dialog.predictor import GenerationPredictor, Prediction, check_request
-from paddle_dialog.tasks.translation.config import TranslationConfig
-from paddle_dialog.tasks.translation.data import Tokens, encode_source, join, split
+from paddle_dialog.tasks.translation.data import Tokens, TranslationConfig, encode_source, join, split
 from paddle_dialog.text.characters import is_hanzi, normalise_line, read_as_simplified
 from paddle_dialog.text.vocabulary import Vocabulary
 
