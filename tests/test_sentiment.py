@@ -12,7 +12,7 @@ import paddle
 import pytest
 from chromium import needs_chromium
 from command import records, run_here
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from page_browser import opened, serving
 from serving_toys import loader, post, served
@@ -179,6 +179,7 @@ def test_ngrams_fall_into_buckets_by_their_tokens_alone() -> None:
     assert not ngram_buckets(["a"], 3, 64)[1:].any()
 
 
+@settings(deadline=None)
 @given(st.lists(st.sampled_from("abcd"), min_size=1, max_size=12), st.integers(1, 3), st.integers(0, 99))
 def test_contributions_and_bias_are_the_logit(tokens: list[str], longest: int, seed: int) -> None:
     table = np.random.default_rng(seed).normal(size=16)

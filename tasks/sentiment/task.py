@@ -155,7 +155,8 @@ def _judged(predictor: SentimentPredictor, source: str) -> tuple[list[Judgement]
     """Return the judgements of reviews, the likelier labels [N], and the true ones [N]."""
     reviews = read_reviews(source, predictor.config.data.tokens)
     judgements = predictor.judge(reviews)
-    return judgements, *(np.array([one.label for one in each]) for each in (judgements, reviews))
+    labels, gold = (np.array([one.label for one in each]) for each in (judgements, reviews))
+    return judgements, labels, gold
 
 
 TASK = SentimentTask()
