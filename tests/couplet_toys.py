@@ -16,8 +16,8 @@ from paddle_dialog.tasks.couplet.config import (
     CoupletRerankConfig,
     RulesConfig,
 )
-from paddle_dialog.tasks.couplet.direction import MARKS
 from paddle_dialog.tasks.couplet.prediction import CoupletPredictor
+from paddle_dialog.tasks.couplet.prompts import MARKS
 from paddle_dialog.tasks.couplet.task import TASK
 from paddle_dialog.text.vocabulary import SPECIAL_TOKENS, Vocabulary
 

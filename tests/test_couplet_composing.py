@@ -10,7 +10,21 @@ from hypothesis import strategies as st
 from paddle_dialog.errors import UserError
 from paddle_dialog.tasks.couplet.composing.drafts import broken_tones, make_drafts, schemes
 from paddle_dialog.tasks.couplet.composing.prediction import NoneFound
-from paddle_dialog.tasks.couplet.composing.proposals import Proposal, Scores, choose, quality, relevance
+from paddle_dialog.tasks.couplet.composing.proposals import (
+    SCROLL_TABLE,
+    THEME_TABLE,
+    Proposal,
+    Scores,
+    all_scrolls,
+    choose,
+    choose_scrolls,
+    occasions,
+    occasions_in,
+    quality,
+    read_association,
+    relevance,
+    words_of,
+)
 from paddle_dialog.tasks.couplet.composing.request import (
     Pattern,
     has_word,
@@ -20,18 +34,7 @@ from paddle_dialog.tasks.couplet.composing.request import (
     usual_patterns,
     usual_themes,
 )
-from paddle_dialog.tasks.couplet.composing.scrolls import (
-    SCROLL_TABLE,
-    THEME_TABLE,
-    all_scrolls,
-    choose_scrolls,
-    occasions,
-    occasions_in,
-    read_association,
-    words_of,
-)
-from paddle_dialog.tasks.couplet.form import form_report
-from paddle_dialog.tasks.couplet.rules import broken_rules
+from paddle_dialog.tasks.couplet.rules import broken_rules, form_report
 from paddle_dialog.text.characters import Tone, is_hanzi, normalise_line
 
 P, Z = Tone.LEVEL, Tone.OBLIQUE

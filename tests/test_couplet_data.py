@@ -20,7 +20,7 @@ from paddle_dialog.errors import UserError
 from paddle_dialog.recipes import load_config
 from paddle_dialog.tasks.couplet.config import CoupletDataConfig
 from paddle_dialog.tasks.couplet.couplets import _USUAL_LINE, Couplet, limit_length, read_couplets
-from paddle_dialog.tasks.couplet.direction import (
+from paddle_dialog.tasks.couplet.prompts import (
     BLANK,
     COMPOSE,
     FIRST,
@@ -31,8 +31,8 @@ from paddle_dialog.tasks.couplet.direction import (
     compose_source,
     with_marks,
 )
-from paddle_dialog.tasks.couplet.evaluation import form_rates
-from paddle_dialog.tasks.couplet.form import form_report, rhythm_opposed
+from paddle_dialog.tasks.couplet.rules import form_report, rhythm_opposed
+from paddle_dialog.tasks.couplet.task import form_rates
 from paddle_dialog.tasks.couplet.training_data import UsesDataset, regulated
 from paddle_dialog.text.characters import is_hanzi, normalise_line
 from paddle_dialog.text.vocabulary import SPECIAL_TOKENS, Vocabulary

@@ -17,9 +17,15 @@ from serving_toys import post, served
 from paddle_dialog.bundle.folder import load_bundle
 from paddle_dialog.errors import UserError
 from paddle_dialog.serving.config import LimitsConfig
-from paddle_dialog.tasks.couplet.couplets import Couplet, read_couplets
-from paddle_dialog.tasks.couplet.direction import TO_FIRST
-from paddle_dialog.tasks.couplet.known import BOTH, COUPLET_INDEX, CoupletIndex, index_bytes
+from paddle_dialog.tasks.couplet.couplets import (
+    BOTH,
+    COUPLET_INDEX,
+    Couplet,
+    CoupletIndex,
+    index_bytes,
+    read_couplets,
+)
+from paddle_dialog.tasks.couplet.prompts import TO_FIRST
 from paddle_dialog.tasks.couplet.task import TASK
 
 PAIRS = st.integers(1, 6).flatmap(

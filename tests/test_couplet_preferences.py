@@ -27,7 +27,6 @@ from paddle_dialog.models.numpy_seq2seq import numpy_seq2seq
 from paddle_dialog.recipes import load_model
 from paddle_dialog.tasks.couplet.composing.prediction import ComposingPredictor
 from paddle_dialog.tasks.couplet.couplets import Couplet
-from paddle_dialog.tasks.couplet.direction import TO_FIRST, collate, encode_sources, with_marks
 from paddle_dialog.tasks.couplet.preferences import (
     STRENGTH,
     PreferenceLoss,
@@ -39,6 +38,7 @@ from paddle_dialog.tasks.couplet.preferences import (
     read_ratings,
     with_own,
 )
+from paddle_dialog.tasks.couplet.prompts import TO_FIRST, collate, encode_sources, with_marks
 from paddle_dialog.tasks.couplet.search import ReverseModel
 from paddle_dialog.tasks.couplet.task import TASK
 from paddle_dialog.tasks.couplet.training_data import CoupletDataset

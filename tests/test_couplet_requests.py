@@ -16,9 +16,8 @@ from paddle_dialog.decoding.scoring import text_log_probs
 from paddle_dialog.errors import UserError
 from paddle_dialog.models.seq2seq import Seq2Seq
 from paddle_dialog.tasks.couplet.config import CoupletConfig
-from paddle_dialog.tasks.couplet.direction import MARKS, TO_FIRST, TO_SECOND, encode_sources
-from paddle_dialog.tasks.couplet.evaluation import evaluate
-from paddle_dialog.tasks.couplet.form import form_report
+from paddle_dialog.tasks.couplet.prompts import MARKS, TO_FIRST, TO_SECOND, encode_sources
+from paddle_dialog.tasks.couplet.rules import form_report, wanted_final_tone
 from paddle_dialog.tasks.couplet.task import TASK
 from paddle_dialog.text.characters import Tone
 from paddle_dialog.text.vocabulary import SPECIAL_TOKENS, Vocabulary
@@ -138,7 +137,7 @@ def test_what_cannot_be_is_refused(asked, said):
     ],
 )
 def test_a_first_line_ends_oblique_and_a_second_level(line, second, first):
-    assert (TO_SECOND.wanted_final_tone(line), TO_FIRST.wanted_final_tone(line)) == (second, first)
+    assert [wanted_final_tone(line, direction) for direction in (TO_SECOND, TO_FIRST)] == [second, first]
 
 
 @settings(deadline=None, max_examples=20)
@@ -197,7 +196,7 @@ def test_evaluation_measures_both_directions_of_a_model_that_knows_them(tmp_path
     pairs = [("春山雨水", "柳鸟江香"), ("月，雪", "霜，清"), ("客老", "江高")]
     path = tmp_path / "pairs.tsv"
     path.write_text("".join(f"{first}\t{second}\n" for first, second in pairs), encoding="utf-8")
-    record = evaluate(predictor, str(path), None)
+    record = TASK.evaluate(predictor, str(path), None)
     assert ("perplexity_first" in record) == bool(marks)
     for name, direction in {"perplexity": TO_SECOND, "perplexity_first": TO_FIRST}.items():
         if name in record:

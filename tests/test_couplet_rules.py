@@ -14,10 +14,16 @@ from hypothesis import strategies as st
 from paddle_dialog.decoding.interface import Hypothesis
 from paddle_dialog.decoding.processors import Prefixes
 from paddle_dialog.tasks.couplet.config import RulesConfig
-from paddle_dialog.tasks.couplet.direction import TO_FIRST, TO_SECOND
-from paddle_dialog.tasks.couplet.form import form_report
 from paddle_dialog.tasks.couplet.line_plan import CharacterTable, Planner
-from paddle_dialog.tasks.couplet.rules import RELAXATION_ORDER, Rules, broken_rules, describe
+from paddle_dialog.tasks.couplet.prompts import TO_FIRST, TO_SECOND
+from paddle_dialog.tasks.couplet.rules import (
+    RELAXATION_ORDER,
+    Rules,
+    broken_rules,
+    describe,
+    form_report,
+    wanted_final_tone,
+)
 from paddle_dialog.tasks.couplet.search import PENALTY, BeamResult, DiverseBeamPenalty, choose, free_positions
 from paddle_dialog.text.characters import is_hanzi, is_punctuation, tones
 
@@ -52,7 +58,7 @@ def test_every_candidate_of_every_strategy_keeps_every_rule(line, seed, strategy
         form = form_report(*direction.pair(line, candidate.text))
         assert form.length_equal and form.punctuation_aligned and form.repeats_mirrored
         assert not form.shares_character
-        assert direction.wanted_final_tone(line) in tones([c for c in candidate.text if is_hanzi(c)][-1])
+        assert wanted_final_tone(line, direction) in tones([c for c in candidate.text if is_hanzi(c)][-1])
         assert [(p, c) for p, c in enumerate(candidate.text) if c in "，。"] == [
             (p, c) for p, c in enumerate(line) if c in "，。"
         ]

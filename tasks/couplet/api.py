@@ -37,11 +37,10 @@ from paddle_dialog.tasks.couplet.composing.request import (
     usual_patterns,
 )
 from paddle_dialog.tasks.couplet.config import RulesConfig
-from paddle_dialog.tasks.couplet.direction import TO_FIRST, TO_SECOND, Direction, knows_marks
-from paddle_dialog.tasks.couplet.form import Form, form_report, rhythm_opposed
-from paddle_dialog.tasks.couplet.known import Known
+from paddle_dialog.tasks.couplet.couplets import Known
 from paddle_dialog.tasks.couplet.prediction import GivenLine
-from paddle_dialog.tasks.couplet.rules import Rules, broken_rules
+from paddle_dialog.tasks.couplet.prompts import TO_FIRST, TO_SECOND, Direction, knows_marks
+from paddle_dialog.tasks.couplet.rules import Form, Rules, broken_rules, form_report, rhythm_opposed
 from paddle_dialog.tasks.couplet.search import DIVERSE_BEAM
 from paddle_dialog.text.characters import HANZI, Tone, is_punctuation, normalise_line, simplified, tones
 

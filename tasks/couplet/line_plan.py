@@ -10,9 +10,8 @@ import numpy as np
 
 from paddle_dialog.decoding.processors import FORBIDDEN, Prefixes
 from paddle_dialog.decoding.scores import group_starts
-from paddle_dialog.tasks.couplet.direction import MARKS, TO_SECOND, Direction
-from paddle_dialog.tasks.couplet.form import final_character
-from paddle_dialog.tasks.couplet.rules import Rules, punctuation
+from paddle_dialog.tasks.couplet.prompts import MARKS, TO_SECOND, Direction
+from paddle_dialog.tasks.couplet.rules import Rules, final_character, punctuation, wanted_final_tone
 from paddle_dialog.text.characters import Tone, can_be_level, can_be_oblique, is_hanzi, is_punctuation, tones
 from paddle_dialog.text.vocabulary import SPECIAL_TOKENS, Vocabulary
 
@@ -124,7 +123,7 @@ class Planner:
             minimum=len(line) if exact else last + 1,
             exact=exact,
             distinct="mirror_repeats" in active,
-            ending=self._direction.wanted_final_tone(line) if ends_open else None,
+            ending=wanted_final_tone(line, self._direction) if ends_open else None,
         )
 
     def _common_penalty(self, line: str, forced: Mapping[int, str]) -> np.ndarray:
@@ -146,7 +145,7 @@ class Planner:
         if "mirror_repeats" in self._active and any(is_hanzi(line[place]) for place in places):
             penalty[~table.hanzi] = np.inf
         if final in places and "final_tone" in self._active:
-            fits = table.level if self._direction.wanted_final_tone(line) is Tone.LEVEL else table.oblique
+            fits = table.level if wanted_final_tone(line, self._direction) is Tone.LEVEL else table.oblique
             # Where punctuation is free, a mark may follow the last hanzi here.
             penalty[~(fits if "copy_punctuation" in self._active else fits | table.punctuation)] = np.inf
         return penalty

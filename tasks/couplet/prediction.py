@@ -16,11 +16,18 @@ from paddle_dialog.errors import UserError
 from paddle_dialog.models.numpy_seq2seq import numpy_seq2seq
 from paddle_dialog.predictor import GenerationPredictor, Prediction, check_request
 from paddle_dialog.tasks.couplet.config import CoupletConfig
-from paddle_dialog.tasks.couplet.direction import TO_FIRST, TO_SECOND, Direction
-from paddle_dialog.tasks.couplet.form import Form, form_report
-from paddle_dialog.tasks.couplet.known import BOTH, COUPLET_INDEX, CoupletIndex, Known, Line
+from paddle_dialog.tasks.couplet.couplets import BOTH, COUPLET_INDEX, CoupletIndex, Known, Line
 from paddle_dialog.tasks.couplet.line_plan import CharacterTable
-from paddle_dialog.tasks.couplet.rules import Rules, broken_rules, check_locks, describe, parse_template
+from paddle_dialog.tasks.couplet.prompts import TO_FIRST, TO_SECOND, Direction
+from paddle_dialog.tasks.couplet.rules import (
+    Form,
+    Rules,
+    broken_rules,
+    check_locks,
+    describe,
+    form_report,
+    parse_template,
+)
 from paddle_dialog.tasks.couplet.search import Candidate, LineRequest, LineSearch
 from paddle_dialog.text.characters import is_hanzi, normalise_line, read_as_simplified
 

@@ -24,7 +24,7 @@ from paddle_dialog.decoding.interface import StepModel
 from paddle_dialog.decoding.scoring import text_log_probs
 from paddle_dialog.errors import UserError
 from paddle_dialog.tasks.couplet.couplets import Couplet
-from paddle_dialog.tasks.couplet.direction import TO_SECOND, Example, collate, compose_source, encode_sources
+from paddle_dialog.tasks.couplet.prompts import TO_SECOND, Example, collate, compose_source, encode_sources
 from paddle_dialog.tasks.couplet.rules import FREE
 from paddle_dialog.text.vocabulary import Vocabulary
 from paddle_dialog.training.losses import SequenceCrossEntropy, mean_of

@@ -22,7 +22,6 @@ from paddle_dialog.decoding.scoring import text_log_probs
 from paddle_dialog.decoding.search import SearchOptions, decode, length_divisor, search_relaxed
 from paddle_dialog.errors import UserError
 from paddle_dialog.tasks.couplet.config import CoupletConfig
-from paddle_dialog.tasks.couplet.direction import TO_SECOND, Direction, encode_sources, knows_marks
 from paddle_dialog.tasks.couplet.line_plan import (
     CharacterTable,
     LinePlan,
@@ -30,6 +29,7 @@ from paddle_dialog.tasks.couplet.line_plan import (
     Planner,
     rows_of_inputs,
 )
+from paddle_dialog.tasks.couplet.prompts import TO_SECOND, Direction, encode_sources, knows_marks
 from paddle_dialog.tasks.couplet.rules import Rules
 from paddle_dialog.text.vocabulary import Vocabulary
 

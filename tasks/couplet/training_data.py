@@ -24,7 +24,14 @@ from paddle_dialog.tasks.couplet.config import (
     PreferencesConfig,
 )
 from paddle_dialog.tasks.couplet.couplets import Couplet, limit_length, read_couplets
-from paddle_dialog.tasks.couplet.direction import (
+from paddle_dialog.tasks.couplet.preferences import (
+    RatedAnswer,
+    RatedDataset,
+    collate_rated,
+    read_ratings,
+    with_own,
+)
+from paddle_dialog.tasks.couplet.prompts import (
     BLANK,
     COMPOSE,
     FIRST,
@@ -34,14 +41,7 @@ from paddle_dialog.tasks.couplet.direction import (
     knows_marks,
     with_marks,
 )
-from paddle_dialog.tasks.couplet.form import final_character
-from paddle_dialog.tasks.couplet.preferences import (
-    RatedAnswer,
-    RatedDataset,
-    collate_rated,
-    read_ratings,
-    with_own,
-)
+from paddle_dialog.tasks.couplet.rules import final_character
 from paddle_dialog.text.characters import can_be_level, can_be_oblique, is_hanzi
 from paddle_dialog.text.vocabulary import Vocabulary
 

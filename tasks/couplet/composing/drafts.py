@@ -22,8 +22,7 @@ from paddle_dialog.tasks.couplet.composing.request import (
     Theme,
     usual_themes,
 )
-from paddle_dialog.tasks.couplet.form import clauses, tones_can_oppose
-from paddle_dialog.tasks.couplet.rules import FREE
+from paddle_dialog.tasks.couplet.rules import FREE, clauses, tones_can_oppose
 from paddle_dialog.text.characters import Tone, tones
 
 # In this share of the drafts on a usual theme its words are only input of the model, and in this share one is set

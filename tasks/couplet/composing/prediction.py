@@ -15,13 +15,22 @@ from paddle_dialog.decoding.search import SearchOptions, decode
 from paddle_dialog.errors import UserError
 from paddle_dialog.judge import JUDGE, Judge
 from paddle_dialog.tasks.couplet.composing.drafts import TONE_RULES, Draft, broken_tones, make_drafts
-from paddle_dialog.tasks.couplet.composing.proposals import KNOWN_COST, Proposal, Scores, choose, quality
+from paddle_dialog.tasks.couplet.composing.proposals import (
+    KNOWN_COST,
+    Proposal,
+    Scores,
+    Scroll,
+    choose,
+    choose_scrolls,
+    occasions,
+    occasions_in,
+    quality,
+)
 from paddle_dialog.tasks.couplet.composing.request import COMMA, Request, has_word, read_request, usual_themes
-from paddle_dialog.tasks.couplet.composing.scrolls import Scroll, choose_scrolls, occasions, occasions_in
-from paddle_dialog.tasks.couplet.direction import ONE_WAY, compose_source, encode_sources, knows_marks
-from paddle_dialog.tasks.couplet.form import form_report
 from paddle_dialog.tasks.couplet.line_plan import CharacterTable, LinePlan, PlannedLines
 from paddle_dialog.tasks.couplet.prediction import CoupletPrediction, CoupletPredictor
+from paddle_dialog.tasks.couplet.prompts import ONE_WAY, compose_source, encode_sources, knows_marks
+from paddle_dialog.tasks.couplet.rules import form_report
 from paddle_dialog.tasks.couplet.search import ReverseModel
 from paddle_dialog.text.characters import Tone, is_hanzi, simplified_line
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import cache
 
 from paddle_dialog.errors import UserError
-from paddle_dialog.tasks.couplet.form import clauses
+from paddle_dialog.tasks.couplet.rules import clauses
 from paddle_dialog.text.characters import is_hanzi, normalise_line, simplified_line
 
 SHORTEST, LONGEST = 4, 15  # characters of a line, without punctuation

@@ -21,8 +21,8 @@ from paddle_dialog.errors import UserError
 from paddle_dialog.judge import JUDGE, Judge
 from paddle_dialog.tasks.couplet.composing.prediction import ComposingPredictor
 from paddle_dialog.tasks.couplet.composing.proposals import Scores, quality
-from paddle_dialog.tasks.couplet.direction import encode_sources
 from paddle_dialog.tasks.couplet.preferences import RatedAnswer, read_ratings
+from paddle_dialog.tasks.couplet.prompts import encode_sources
 from paddle_dialog.tasks.couplet.search import ReverseModel
 from paddle_dialog.text.characters import is_hanzi
 from tools.weights.judges import fit_order, judge_parser, save_with
