@@ -90,8 +90,8 @@ class CoupletPredictor(GenerationPredictor):
         self._trained = model
         make = partial(numpy_seq2seq, config.model, len(self.vocabulary))
         self.step_model: StepModel = model.fastest(make)
-        self._table = CharacterTable(self.vocabulary)
-        self._search = LineSearch(config, self.step_model, self._table, lambda: self.network)
+        self.table = CharacterTable(self.vocabulary)
+        self._search = LineSearch(config, self.step_model, self.table, lambda: self.network)
 
     @cached_property
     def rules(self) -> Rules:

@@ -211,7 +211,11 @@ def broken_tones(line: str) -> list[str]:
         return []
     pattern = Pattern(tuple(map(len, parts)))
     ends = [_end_tone(pattern, number) in tones(part[-1]) for number, part in enumerate(parts)]
-    kept = {ALTERNATING: all(map(_alternates, parts)), ENDS: all(ends[:-1]), FINAL: ends[-1]}
+    alternate = [
+        any(not conflicts(scheme, dict(enumerate(part))) for scheme in _clause_schemes(range(len(part))))
+        for part in parts
+    ]
+    kept = {ALTERNATING: all(alternate), ENDS: all(ends[:-1]), FINAL: ends[-1]}
     return [rule for rule in TONE_RULES if not kept[rule]]
 
 
@@ -219,7 +223,9 @@ def _end_tone(pattern: Pattern, number: int) -> Tone:
     return _BACKWARDS[(len(pattern.clauses) - 1 - number) % len(_BACKWARDS)]
 
 
-def _clause_schemes(places: Sequence[int], end: Tone | None, alternates: bool) -> list[dict[int, Tone]]:
+def _clause_schemes(
+    places: Sequence[int], end: Tone | None = None, alternates: bool = True
+) -> list[dict[int, Tone]]:
     bound = {} if end is None else {places[-1]: end}
     size = len(places)
     if not alternates or size not in _ALTERNATES:
@@ -234,13 +240,3 @@ def _clause_schemes(places: Sequence[int], end: Tone | None, alternates: bool) -
             scheme[places[-3]] = _OTHER[tone]
         found.append(scheme | bound)
     return found
-
-
-def _alternates(clause: str) -> bool:
-    even = clause[1::2]
-    if len(clause) not in _ALTERNATES:
-        return True
-    return any(
-        all((tone if i % 2 == 0 else _OTHER[tone]) in tones(char) for i, char in enumerate(even))
-        for tone in Tone
-    )

@@ -88,15 +88,14 @@ def choose(ranked: Iterable[Proposal], count: int, before: Sequence[Proposal] = 
         for proposal in waiting:
             if len(chosen) == len(before) + count:
                 break
-            if all(_differ(proposal, other, strict) for other in chosen):
+            alike = (
+                _stretches(proposal) & _stretches(other)
+                or (strict and _first_words(proposal) & _first_words(other))
+                for other in chosen
+            )
+            if not any(alike):
                 chosen.append(proposal)
     return chosen[len(before) :]
-
-
-def _differ(one: Proposal, other: Proposal, strict: bool) -> bool:
-    if _stretches(one) & _stretches(other):
-        return False
-    return not strict or not (_first_words(one) & _first_words(other))
 
 
 def _stretches(proposal: Proposal) -> set[str]:
