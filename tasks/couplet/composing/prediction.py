@@ -30,7 +30,6 @@ from paddle_dialog.tasks.couplet.composing.request import COMMA, Request, has_wo
 from paddle_dialog.tasks.couplet.line_plan import LinePlan, PlannedLines
 from paddle_dialog.tasks.couplet.prediction import CoupletPrediction, CoupletPredictor
 from paddle_dialog.tasks.couplet.prompts import ONE_WAY, compose_source, encode_sources, knows_marks
-from paddle_dialog.tasks.couplet.search import ReverseModel
 from paddle_dialog.text.characters import Tone, is_hanzi, simplified_line
 
 # What no character of somebody's name may become the beginning of.
@@ -216,7 +215,7 @@ class Composer:
     ) -> tuple[np.ndarray, np.ndarray]:
         """Return scores of each 上联 after its answer, and what the judge says, [N] each; 0 without one."""
         lines, seconds = [first.text for first, _ in pairs], [[second.text] for _, second in pairs]
-        back = ReverseModel(self._model, self._vocabulary)
+        back = self._predictor.reverse
         judge = self._predictor.judge
         if judge is None or not isinstance(self._model, TextReader):
             return np.array(back.scores(lines, seconds)).ravel(), np.zeros(len(pairs))
