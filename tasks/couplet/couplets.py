@@ -64,29 +64,21 @@ def read_couplets(source: str) -> list[Couplet]:
 
 
 def _read_tsv(path: Path) -> list[Couplet]:
-    parsed = (parse_couplet(path, number, line) for number, line in read_lines(path))
-    couplets = [couplet for couplet in parsed if couplet is not None]
+    form, couplets = "a line must be 上联<TAB>下联", list[Couplet]()
+    for number, line in read_lines(path):
+        columns = line.split("\t")
+        if not line.strip() and len(columns) == 1:
+            continue
+        if len(columns) != 2:
+            found = "1 column" if len(columns) == 1 else f"{len(columns)} columns"
+            raise UserError(f"{path}:{number}: {found} found; {form}")
+        try:
+            couplets.append(_couplet(*columns))
+        except ValueError as error:
+            raise UserError(f"{path}:{number}: {error}; {form}") from error
     if not couplets:
         raise UserError(f"{path}: no couplet in this file; give at least one line of 上联<TAB>下联")
     return couplets
-
-
-def parse_couplet(path: Path, number: int, line: str) -> Couplet | None:
-    """Make a couplet of a line of a file; None for a blank one.
-
-    Raises:
-        UserError: the line is not 上联<TAB>下联.
-    """
-    columns = line.split("\t")
-    if len(columns) != 2:
-        if len(columns) == 1 and not line.strip():
-            return None
-        found = "1 column" if len(columns) == 1 else f"{len(columns)} columns"
-        raise UserError(f"{path}:{number}: {found} found; a line must be 上联<TAB>下联")
-    try:
-        return _couplet(*columns)
-    except ValueError as error:
-        raise UserError(f"{path}:{number}: {error}; a line must be 上联<TAB>下联") from error
 
 
 def _read_paddlenlp(split: str) -> list[Couplet]:

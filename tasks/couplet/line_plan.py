@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 
@@ -17,38 +16,22 @@ from paddle_dialog.text.vocabulary import SPECIAL_TOKENS, Vocabulary
 
 
 class CharacterTable:
-    """Properties of the tokens of a vocabulary, each computed when first asked for."""
+    """Properties of the V tokens of a vocabulary, bool [V] each.
+
+    Attributes:
+        special: padding, unknown, begin and end, and the marks of the source.
+        level: characters with a level reading (平).
+        oblique: characters with an oblique reading (仄).
+    """
 
     def __init__(self, vocabulary: Vocabulary) -> None:
+        def where(holds: Callable[[str], bool]) -> np.ndarray:
+            return np.array([len(token) == 1 and holds(token) for token in vocabulary.tokens])
+
         self.vocabulary = vocabulary
-
-    @cached_property
-    def special(self) -> np.ndarray:
-        """Padding, unknown, begin and end, and the marks of the source, bool [V]."""
-        return np.array([token in SPECIAL_TOKENS or token in MARKS for token in self.vocabulary.tokens])
-
-    @cached_property
-    def hanzi(self) -> np.ndarray:
-        """Chinese characters, bool [V]."""
-        return self._where(is_hanzi)
-
-    @cached_property
-    def punctuation(self) -> np.ndarray:
-        """Punctuation marks, bool [V]."""
-        return self._where(is_punctuation)
-
-    @cached_property
-    def level(self) -> np.ndarray:
-        """Characters with a level reading (平), bool [V]."""
-        return self._where(can_be_level)
-
-    @cached_property
-    def oblique(self) -> np.ndarray:
-        """Characters with an oblique reading (仄), bool [V]."""
-        return self._where(can_be_oblique)
-
-    def _where(self, holds: Callable[[str], bool]) -> np.ndarray:
-        return np.array([len(token) == 1 and holds(token) for token in self.vocabulary.tokens])
+        self.special = np.array([token in SPECIAL_TOKENS or token in MARKS for token in vocabulary.tokens])
+        self.hanzi, self.punctuation = where(is_hanzi), where(is_punctuation)
+        self.level, self.oblique = where(can_be_level), where(can_be_oblique)
 
 
 @dataclass(frozen=True)

@@ -21,15 +21,21 @@ from paddle_dialog.predictor import GenerationPredictor, Prediction, check_reque
 from paddle_dialog.tasks.couplet.config import CoupletConfig
 from paddle_dialog.tasks.couplet.couplets import BOTH, COUPLET_INDEX, CoupletIndex, Known, Line
 from paddle_dialog.tasks.couplet.line_plan import CharacterTable, LinePlan, PlannedLines, Planner
-from paddle_dialog.tasks.couplet.prompts import TO_FIRST, TO_SECOND, Direction, encode_sources, knows_marks
+from paddle_dialog.tasks.couplet.prompts import (
+    ONE_WAY,
+    TO_FIRST,
+    TO_SECOND,
+    Direction,
+    encode_sources,
+    knows_marks,
+)
 from paddle_dialog.tasks.couplet.rules import (
     Form,
     Rules,
     broken_rules,
-    check_locks,
     describe,
     form_report,
-    parse_template,
+    read_locks,
 )
 from paddle_dialog.tasks.couplet.search import (
     DIVERSE_BEAM,
@@ -176,7 +182,8 @@ class CoupletPredictor(GenerationPredictor):
         lock: Mapping[int, str] | None = None,
     ) -> GivenLine:
         """Return a line as `answer` takes it; the arguments, and the errors, are those of `predict`."""
-        direction.check_known(self.vocabulary)
+        if direction.writes_first and not knows_marks(self.vocabulary):
+            raise UserError(ONE_WAY)
         text, limit, name = read_as_simplified(normalise_line(line)), self.longest_line, direction.given
         if not text:
             raise UserError(f"the {name} is empty; give a line of Chinese characters, e.g. 晚风摇树树还挺")
@@ -194,7 +201,10 @@ class CoupletPredictor(GenerationPredictor):
                 length=len(text),
                 limit=limit,
             )
-        return GivenLine(text, self._locks(text, lock, template, direction))
+        locks = read_locks(text, lock or {}, template, name)
+        if locks and self.config.decoding.engine == "reference":
+            raise UserError("the reference engine cannot lock characters; take decoding.engine: fast")
+        return GivenLine(text, locks)
 
     def answer(
         self,
@@ -383,19 +393,6 @@ class CoupletPredictor(GenerationPredictor):
         ordered = f", {rerank.candidates} candidates ordered by reverse {rerank.reverse:g} too"
         rules = describe(self.config.rules)
         return f"{self.search_summary()}{beam}, {rules}{ordered if rerank.reverse else ''}"
-
-    def _locks(
-        self, line: str, lock: Mapping[int, str] | None, template: str | None, direction: Direction
-    ) -> dict[int, str]:
-        locks = parse_template(template, line, direction.given) if template is not None else {}
-        for place, character in check_locks(lock or {}, line, direction.given).items():
-            if locks.setdefault(place, character) != character:
-                raise UserError(
-                    f"position {place} is '{locks[place]}' in the template and '{character}' in lock; take one"
-                )
-        if locks and self.config.decoding.engine == "reference":
-            raise UserError("the reference engine cannot lock characters; take decoding.engine: fast")
-        return locks
 
     def _prediction(
         self, line: str, candidate: Candidate, request: LineRequest, with_known: bool

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import paddle
 import paddle.nn.functional as F
-from paddle import Tensor, io, nn
+from paddle import Tensor, nn
 
 from paddle_dialog.data.batching import EpochBatches
 from paddle_dialog.data.records import Record, read_records
@@ -118,7 +118,7 @@ class RatedInput(NamedTuple):
     before: np.ndarray  # log-probability under the weights before, float32 [A]
 
 
-class RatedDataset(io.Dataset):
+class RatedDataset:
     """Ordinary examples, and after them the rated inputs."""
 
     def __init__(
@@ -128,7 +128,6 @@ class RatedDataset(io.Dataset):
         vocabulary: Vocabulary,
         before: StepModel,
     ) -> None:
-        super().__init__()
         self.examples = examples
         self._inputs = [_encode(answers, vocabulary) for answers in rated]
         texts = [text for each in self._inputs for text in each.texts]

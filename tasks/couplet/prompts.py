@@ -12,7 +12,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from paddle_dialog.data.batching import PairBatch, pad_batch, target_arrays
-from paddle_dialog.errors import UserError
 from paddle_dialog.text.vocabulary import Vocabulary
 
 VOCABULARY = "text"  # one for both lines
@@ -90,11 +89,6 @@ class Direction:
     def pair(self, given: str, written: str) -> tuple[str, str]:
         """Return 上联 and 下联."""
         return (written, given) if self.writes_first else (given, written)
-
-    def check_known(self, vocabulary: Vocabulary) -> None:
-        """Raise a `UserError` unless a model with this vocabulary writes such lines."""
-        if self.writes_first and not knows_marks(vocabulary):
-            raise UserError(ONE_WAY)
 
 
 TO_SECOND = Direction("上联", "下联", writes_first=False)

@@ -187,30 +187,26 @@ def punctuation(line: str) -> dict[int, str]:
     return {place: "，" if mark == "？" and place != last else mark for place, mark in marks.items()}
 
 
-def parse_template(template: str, line: str, given: str = "上联") -> dict[int, str]:
-    """Return the locked characters of a template such as ？？？？花更红, by their positions from 0.
-
-    Args:
-        template: one character a position, ？ or ? for any; blanks are dropped.
-    """
-    written = simplified_line(template)
-    if len(written) != len(line):
-        raise UserError(
-            f"the template '{template[:40]}' has {len(written)} characters and the {given} '{line[:40]}' "
-            f"{len(line)}; give one for each, ？ where any may stand",
-            "lock_length",
-            length=len(line),
-        )
-    return {place: character for place, character in enumerate(written) if character != FREE}
-
-
-def check_locks(lock: Mapping[int, str], line: str, given: str = "上联") -> dict[int, str]:
-    """Return locked characters in the written form of `simplified_line`.
+def read_locks(
+    line: str, lock: Mapping[int, str], template: str | None, given: str = "上联"
+) -> dict[int, str]:
+    """Return the characters that every answer to a line has, in the written form of `simplified_line`.
 
     Args:
         lock: position (0 is the first) → character.
+        template: one character a position, ？ or ? for any, such as ？？？？花更红; blanks are dropped.
     """
-    locks = {}
+    locks: dict[int, str] = {}
+    if template is not None:
+        written = simplified_line(template)
+        if len(written) != len(line):
+            raise UserError(
+                f"the template '{template[:40]}' has {len(written)} characters and the {given} '{line[:40]}' "
+                f"{len(line)}; give one for each, ？ where any may stand",
+                "lock_length",
+                length=len(line),
+            )
+        locks = {place: character for place, character in enumerate(written) if character != FREE}
     for place, character in lock.items():
         written = simplified_line(character)
         if not 0 <= place < len(line):
@@ -219,6 +215,8 @@ def check_locks(lock: Mapping[int, str], line: str, given: str = "上联") -> di
             )
         if len(written) != 1:
             raise UserError(f"lock: position {place} holds '{character[:40]}'; give exactly one character")
-        if written != FREE:
-            locks[place] = written
+        if written != FREE and locks.setdefault(place, written) != written:
+            raise UserError(
+                f"position {place} is '{locks[place]}' in the template and '{written}' in lock; take one"
+            )
     return locks

@@ -18,10 +18,7 @@ import numpy as np
 from paddle_dialog.decoding.interface import Hypothesis, StepModel, TextReader
 from paddle_dialog.decoding.processors import Prefixes
 from paddle_dialog.decoding.scoring import text_log_probs
-from paddle_dialog.tasks.couplet.line_plan import (
-    LinePlan,
-    rows_of_inputs,
-)
+from paddle_dialog.tasks.couplet.line_plan import LinePlan, rows_of_inputs
 from paddle_dialog.tasks.couplet.prompts import TO_SECOND, Direction, encode_sources
 from paddle_dialog.tasks.couplet.rules import Rules
 from paddle_dialog.text.vocabulary import Vocabulary
@@ -50,7 +47,8 @@ class ReverseModel:
         sources, targets = self._encode(lines, answers, direction)
         if not targets:
             return [np.zeros(0) for _ in answers]
-        return _split(_per_token(text_log_probs(self.step_model, *sources, targets), targets), answers)
+        totals = text_log_probs(self.step_model, *sources, targets)
+        return _split(totals / [len(target) + 1 for target in targets], answers)
 
     def read(
         self, lines: Sequence[str], answers: Sequence[Sequence[str]]
@@ -64,8 +62,8 @@ class ReverseModel:
         assert targets and isinstance(model, TextReader)
         states = model.text_states(*sources, targets, np.arange(len(targets)))
         means = np.stack([state.mean(axis=0) for state in states])  # [all, D]
-        totals = _per_token(model.state_log_probs(states, targets), targets)
-        return _split(totals, answers), _split(means, answers)
+        totals = model.state_log_probs(states, targets)
+        return _split(totals / [len(target) + 1 for target in targets], answers), _split(means, answers)
 
     def _encode(
         self, lines: Sequence[str], answers: Sequence[Sequence[str]], direction: Direction
@@ -77,10 +75,6 @@ class ReverseModel:
             self.vocabulary.encode(line) for line, own in zip(lines, answers, strict=True) for _ in own
         ]
         return sources, targets
-
-
-def _per_token(totals: np.ndarray, targets: Sequence[Sequence[int]]) -> np.ndarray:
-    return totals / [len(target) + 1 for target in targets]
 
 
 def _split(values: np.ndarray, answers: Sequence[Sequence[str]]) -> list[np.ndarray]:

@@ -8,7 +8,6 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 
 import numpy as np
-from paddle import io
 
 from paddle_dialog.config.models import PretrainedConfig
 from paddle_dialog.data.training_data import EncodedData, TrainingData
@@ -52,11 +51,10 @@ logger = logging.getLogger("paddle_dialog")
 SECOND, REVERSE, TEMPLATE = range(3)  # uses: 下联 to 上联, the other way round, 上联 from a template
 
 
-class CoupletDataset(io.Dataset):
+class CoupletDataset:
     """Encoded couplets in two flat arrays, so that a large corpus costs four bytes a character."""
 
     def __init__(self, couplets: list[Couplet], vocabulary: Vocabulary) -> None:
-        super().__init__()
         self._first, self._first_ends = _flatten([c.first for c in couplets], vocabulary)
         self._second, self._second_ends = _flatten([c.second for c in couplets], vocabulary)
 
@@ -74,7 +72,7 @@ class CoupletDataset(io.Dataset):
         return first, second
 
 
-class UsesDataset(io.Dataset):
+class UsesDataset:
     """Couplets in several uses of one network; templates and themes are drawn anew in each epoch."""
 
     def __init__(
@@ -85,7 +83,6 @@ class UsesDataset(io.Dataset):
         vocabulary: Vocabulary,
         seed: int,
     ) -> None:
-        super().__init__()
         self._pairs = CoupletDataset([*couplets, *verse], vocabulary)
         self._modern, self._seed, self._epoch = len(couplets), seed, 0
         self._blank, self._first, self._compose, self._verse = vocabulary.encode(
