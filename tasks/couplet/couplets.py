@@ -149,8 +149,8 @@ CHARACTERS, PAIRS = "characters", "pairs."  # names in it; the length of the lin
 NUMBER = np.dtype("<u2")  # of a character
 ABSENT = np.iinfo(NUMBER).max  # a character that no couplet has
 
-MOST_UNPACKED = 1 << 26  # bytes of the lines of one length
-MOST_BYTES = 7_000_000  # lines of up to 11 characters; of longer answers hardly one is in the corpus
+MAX_UNPACKED = 1 << 26  # bytes of the lines of one length
+MAX_BYTES = 7_000_000  # lines of up to 11 characters; of longer answers hardly one is in the corpus
 
 Line = Literal["first", "second"]
 BOTH: tuple[Line, ...] = ("first", "second")
@@ -236,7 +236,7 @@ class CoupletIndex:
         """Return the numbers of both lines of all couplets of a length, [2, length, N]."""
         if length not in self._unpacked:
             try:
-                numbers = np.frombuffer(unpack_xz(self._packed[length], MOST_UNPACKED), NUMBER)
+                numbers = np.frombuffer(unpack_xz(self._packed[length], MAX_UNPACKED), NUMBER)
                 rows = numbers.reshape(-1, 2, length)  # [N, 2, length]
                 if len(rows) == 0 or rows.max() >= len(self._characters):
                     raise ValueError("its characters are not in its table")
@@ -251,7 +251,7 @@ class CoupletIndex:
         return "".join(self._characters[number] for number in numbers.tolist())
 
 
-def index_bytes(couplets: Iterable[Couplet], most_bytes: int = MOST_BYTES) -> bytes:
+def index_bytes(couplets: Iterable[Couplet], most_bytes: int = MAX_BYTES) -> bytes:
     """Return the file of an index that holds the couplets with the shortest lines, as many lengths as fit.
 
     Every couplet once; those whose lines differ in length are left out.

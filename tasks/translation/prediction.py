@@ -37,7 +37,7 @@ _NOTES = {
     "modern": "this looks like modern Chinese, and the model reads Classical Chinese",
     "repeats": "the translation repeats itself, so it is not to be trusted",
 }
-LONGEST_RATIO, LONGEST_MORE = 4, 10  # a translation has at most 4 tokens for each of the source, and 10 more
+MAX_RATIO, MAX_MORE = 4, 10  # a translation has at most 4 tokens for each of the source, and 10 more
 
 
 @dataclass(frozen=True)
@@ -193,7 +193,7 @@ class TranslationPredictor(GenerationPredictor):
         for start in range(0, len(sources), size):
             encoded = [encode_source(tokens, self.vocabulary) for tokens in sources[start : start + size]]
             ids, lengths = pad_batch([ids for ids, _ in encoded], Vocabulary.pad_id)  # [B, S], [B]
-            limits = np.minimum(limit, LONGEST_RATIO * lengths + LONGEST_MORE).tolist()
+            limits = np.minimum(limit, MAX_RATIO * lengths + MAX_MORE).tolist()
             if self.config.decoding.engine == "reference" and options.strategy == "beam":
                 from paddle_dialog.decoding.reference import reference_beam_search  # imports Paddle
 

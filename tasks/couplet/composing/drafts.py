@@ -16,7 +16,7 @@ import numpy as np
 
 from paddle_dialog.tasks.couplet.composing.request import (
     COMMA,
-    LONGEST_WORD,
+    MAX_WORD,
     Pattern,
     Request,
     Theme,
@@ -28,7 +28,7 @@ from paddle_dialog.text.characters import Tone, tones
 # In this share of the drafts on a usual theme its words are only input of the model, and in this share one is set
 # in each line, at the same place; in the others one is set in one line.
 FREELY, IN_BOTH = 0.45, 0.3
-MOST_WORDS = 2  # of a usual theme, in one draft
+MAX_WORDS = 2  # of a usual theme, in one draft
 # Without a theme each draft takes a word or two of one of these, so that drafts differ.
 DEFAULT_THEMES = (
     "山水 春 夏 秋 冬 梅 兰 竹 菊 荷 松 月 江南 大海 书房 茶 酒 诗 音乐 隐居 友情 思乡 家庭 学习 志向 "
@@ -121,7 +121,7 @@ class _DraftSampler:
             given += self._words(usual_themes()[names[self._random.integers(len(names))]], ())
         text = ""
         for word in given:
-            text += word if len(text) + len(word) <= LONGEST_WORD else ""
+            text += word if len(text) + len(word) <= MAX_WORD else ""
         return Draft(self._pattern, self._first, self._second, text, self._best_scheme())
 
     def _words(self, theme: Theme, given: Sequence[str]) -> list[str]:
@@ -130,7 +130,7 @@ class _DraftSampler:
         fitting = [word for word in theme.words if not taken & set(word)] or [*theme.words]
         words: list[str] = []
         for place in self._random.permutation(len(fitting)):
-            if len(words) < MOST_WORDS and not set(fitting[place]) & set("".join(words)):
+            if len(words) < MAX_WORDS and not set(fitting[place]) & set("".join(words)):
                 words.append(fitting[place])
         return words
 

@@ -14,11 +14,11 @@ from paddle_dialog.text.characters import is_hanzi, normalise_line, simplified_l
 
 SHORTEST, LONGEST = 4, 15  # characters of a line, without punctuation
 COMMA = "，"
-LONGEST_WORD = 4  # characters of a theme
-MOST_THEMES = 3
-LONGEST_NAME = 8  # characters: four couplets
-LONGEST_SCROLL = 8
-MOST_COUPLETS = 20
+MAX_WORD = 4  # characters of a theme
+MAX_THEMES = 3
+MAX_NAME = 8  # characters: four couplets
+MAX_SCROLL = 8
+MAX_COUPLETS = 20
 _CLAUSE = r"\s*(0?\s*[2-9]|1\s*[01])\s*"
 PATTERN = rf"^{_CLAUSE}([+＋]{_CLAUSE})*$"
 _PATTERN = re.compile(r"[0-9]{1,2}(\+[0-9]{1,2})*")
@@ -90,14 +90,14 @@ def read_request(
     fitting = {p: n for p, n in patterns.items() if 1 <= place <= p.length}
     longest, shape = max(p.length for p in patterns), next(iter(patterns))
     outside = f"place {place} is outside the line; it has {longest} characters"
-    size, shown, most = len(written), written[:20], f"up to {LONGEST_NAME} can be placed, two in each couplet"
+    size, shown, most = len(written), written[:20], f"up to {MAX_NAME} can be placed, two in each couplet"
     long = f"the name '{shown}' has {size} characters; {most}"
     not_chinese = f"the name '{name[:40]}' has a character that is not Chinese; give one such as 李明"
     _refuse(
         (name != "" and not written, "the name is empty; give Chinese characters, e.g. 李明"),
         (not all(map(is_hanzi, written)), UserError(not_chinese, "name_not_chinese", name=name[:40])),
-        (size > LONGEST_NAME, UserError(long, "name_long", name=shown, length=size, limit=LONGEST_NAME)),
-        (not 1 <= count <= MOST_COUPLETS, f"count is {count}; give 1 to {MOST_COUPLETS}"),
+        (size > MAX_NAME, UserError(long, "name_long", name=shown, length=size, limit=MAX_NAME)),
+        (not 1 <= count <= MAX_COUPLETS, f"count is {count}; give 1 to {MAX_COUPLETS}"),
         (not fitting, UserError(outside, "place_outside", place=place, length=longest)),
         (place != 1 and not written, f"place {place} says where a name stands; give a name too"),
     )
@@ -121,10 +121,10 @@ def _scroll(scroll: str) -> str:
     written = normalise_line(scroll)
     size, is_chinese = len(written), written != "" and all(map(is_hanzi, written))
     other = f"the 横批 '{scroll[:40]}' is not Chinese; give four characters such as 万象更新"
-    long = f"the 横批 '{written[:20]}' has {size} characters; four are usual, {LONGEST_SCROLL} the most"
+    long = f"the 横批 '{written[:20]}' has {size} characters; four are usual, {MAX_SCROLL} the most"
     _refuse(
         (not is_chinese, UserError(other, "scroll_not_chinese", text=scroll[:40])),
-        (size > LONGEST_SCROLL, UserError(long, "scroll_long", length=size, limit=LONGEST_SCROLL)),
+        (size > MAX_SCROLL, UserError(long, "scroll_long", length=size, limit=MAX_SCROLL)),
     )
     return written
 
@@ -208,31 +208,29 @@ def read_themes(text: str) -> tuple[Theme, ...]:
     for name in names:
         size, shown = len(name), f"'{name[:20]}{'…' if len(name) > 20 else ''}' has {len(name)} characters"
         other = f"theme: '{name[:40]}' has a character that is not Chinese; give words such as 春节 or 围棋"
-        long = f"theme: {shown}; give words of up to {LONGEST_WORD} with blanks between them, e.g. 春节 故乡"
-        too_long = UserError(long, "theme_long", theme=name[:20], length=size, limit=LONGEST_WORD)
+        long = f"theme: {shown}; give words of up to {MAX_WORD} with blanks between them, e.g. 春节 故乡"
+        too_long = UserError(long, "theme_long", theme=name[:20], length=size, limit=MAX_WORD)
         _refuse(
             (not all(map(is_hanzi, name)), UserError(other, "theme_not_chinese", theme=name[:40])),
-            (size > LONGEST_WORD and name not in usual_themes(), too_long),
+            (size > MAX_WORD and name not in usual_themes(), too_long),
         )
-    if len(names) > MOST_THEMES:
+    if len(names) > MAX_THEMES:
         raise UserError(
-            f"theme: {len(names)} words; a couplet has room for {MOST_THEMES} at most",
+            f"theme: {len(names)} words; a couplet has room for {MAX_THEMES} at most",
             "themes_many",
             count=len(names),
-            limit=MOST_THEMES,
+            limit=MAX_THEMES,
         )
     return tuple(usual_themes().get(name, Theme(name, (name,))) for name in names)
 
 
 def _words_in(name: str) -> list[str]:
     """Return the names of usual themes in a long name, the longest first; a short one, or one without, as it is."""
-    if len(name) <= LONGEST_WORD or name in usual_themes():
+    if len(name) <= MAX_WORD or name in usual_themes():
         return [name]
     found: list[str] = []
-    for word in sorted(
-        (each for each in usual_themes() if 1 < len(each) <= LONGEST_WORD), key=len, reverse=True
-    ):
-        if word in name and len(found) < MOST_THEMES:
+    for word in sorted((each for each in usual_themes() if 1 < len(each) <= MAX_WORD), key=len, reverse=True):
+        if word in name and len(found) < MAX_THEMES:
             found.append(word)
             name = name.replace(word, " ")
     return found or [name]
