@@ -25,7 +25,6 @@ from paddle_dialog.tasks.couplet.couplets import (
     index_bytes,
     read_couplets,
 )
-from paddle_dialog.tasks.couplet.prompts import TO_FIRST
 from paddle_dialog.tasks.couplet.task import TASK
 
 PAIRS = st.integers(1, 6).flatmap(
@@ -105,7 +104,7 @@ def test_what_is_no_index_is_refused():
 def test_candidates_name_the_nearest_couplet():
     predictor = toy(LEVEL + OBLIQUE, marks=True)
     text = predictor.predict(["雨水月"])[0][0].text
-    above = predictor.predict(["雨水山"], direction=TO_FIRST)[0][0].text
+    above = predictor.predict(["雨水山"], second=True)[0][0].text
     with pytest.raises(UserError, match="no index"):
         predictor.nearest_known("雨", "春")
     content = index_bytes([Couplet("鸟老客", text), Couplet(above, "鸟老春")])
@@ -113,7 +112,7 @@ def test_candidates_name_the_nearest_couplet():
     predictor.__dict__.pop("couplet_index", None)
     (found,) = predictor.predict(["雨水月"], known=True)[0]
     assert (found.known.first, found.known.second, found.known.distance) == ("鸟老客", text, 0)
-    (found,) = predictor.predict(["雨水山"], direction=TO_FIRST, known=True)[0]
+    (found,) = predictor.predict(["雨水山"], second=True, known=True)[0]
     assert (found.known.first, found.known.distance) == (above, 0)
     (found,) = predictor.predict(["雨水"], known=True)[0]
     assert found.known is None and "known" not in found.as_dict()

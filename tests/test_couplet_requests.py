@@ -141,17 +141,17 @@ def test_a_first_line_ends_oblique_and_a_second_level(line, second, first):
 
 
 @settings(deadline=None, max_examples=20)
-@given(seed=st.integers(0, 50), direction=st.sampled_from([TO_FIRST, TO_SECOND]))
-def test_marks_are_never_written(seed, direction):
+@given(seed=st.integers(0, 50), second=st.booleans())
+def test_marks_are_never_written(seed, second):
     predictor = toy("春雨", seed, NO_RULES, marks=True, beam_size=20, max_length=3)
-    for candidate in predictor.predict(["月"], n_best=20, direction=direction)[0]:
+    for candidate in predictor.predict(["月"], n_best=20, second=second)[0]:
         assert not any(mark in candidate.text for mark in MARKS)
 
 
-@pytest.mark.parametrize("direction", [TO_FIRST, TO_SECOND])
-def test_the_network_itself_scores_the_other_direction(direction):
+@pytest.mark.parametrize("second", [True, False])
+def test_the_network_itself_scores_the_other_direction(second):
     predictor = toy(ROOMY, 5, NO_RULES, {"reverse": 2.0}, marks=True, strategy="sample")
-    (candidates,) = predictor.predict(["春雨山"], n_best=8, direction=direction)
+    (candidates,) = predictor.predict(["春雨山"], n_best=8, second=second)
     vocabulary, network = predictor.vocabulary, predictor.network
     line = tuple(vocabulary.encode("春雨山"))
     # The toy reads only the first character of its source, with or without a mark behind the line.
@@ -176,9 +176,8 @@ def test_the_best_is_chosen_from_all_candidates_and_without_a_weight_the_search_
 def test_a_model_of_one_direction_says_so():
     predictor = toy(ROOMY)
     message = "this bundle knows only 下联 for 上联; take the shipped pretrained/couplet"
-    for ask in (predictor.predict, lambda lines, **options: predictor.check(lines[0], **options)):
-        with pytest.raises(UserError, match=message):
-            ask(["春雨"], direction=TO_FIRST)
+    with pytest.raises(UserError, match=message):
+        predictor.predict(["春雨"], second=True)
 
 
 @pytest.mark.parametrize("marks", [(), MARKS])

@@ -52,7 +52,7 @@ def test_a_run_shows_greedy_answers_whatever_its_engine():
 )
 def test_every_candidate_of_every_strategy_keeps_every_rule(line, seed, strategy, direction):
     predictor = toy(ROOMY, seed, {"tone_weight": 1.0}, marks=True, **strategy)
-    (candidates,) = predictor.predict([line], direction=direction)
+    (candidates,) = predictor.predict([line], second=direction.writes_first)
     assert len(candidates) == strategy.get("n_best", 1)
     for candidate in candidates:
         form = form_report(*direction.pair(line, candidate.text))

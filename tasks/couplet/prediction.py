@@ -143,7 +143,6 @@ class CoupletPredictor(GenerationPredictor):
         lock: Mapping[int, str] | None = None,
         template: str | None = None,
         rules: Rules | None = None,
-        direction: Direction = TO_SECOND,
         distance: float | None = None,
         known: bool = False,
         second: bool = False,
@@ -156,10 +155,9 @@ class CoupletPredictor(GenerationPredictor):
             lock: position (0 is the first) → character that every answer has there.
             template: the same as text, ？ for any character, e.g. ？？？？花更红.
             rules: of form; those of the config by default.
-            direction: `TO_FIRST` where the lines are 下联 and 上联 are wanted.
             distance: of several candidates, instead of the config's `choice.distance`.
             known: whether each candidate is to name the couplet of the training corpus nearest to it.
-            second: the same as `direction=TO_FIRST`.
+            second: whether the lines are 下联, and 上联 are wanted.
 
         Raises:
             UserError: a line is empty, has no hanzi, or is longer than the model allows, a locked character
@@ -167,7 +165,7 @@ class CoupletPredictor(GenerationPredictor):
                 or a number is out of its range.
         """
         check_request(lines, n_best)
-        direction = TO_FIRST if second else direction
+        direction = TO_FIRST if second else TO_SECOND
         if distance is not None and not 0 <= distance <= 1:
             raise UserError(f"distance is {distance}; give a share from 0 to 1")
         given = [self.check(line, template, direction, lock) for line in lines]
