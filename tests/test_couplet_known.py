@@ -1,10 +1,5 @@
 """What stands in the training corpus: the index against looking at every couplet, and as its users meet it."""
 
-from __future__ import annotations
-
-from pathlib import Path
-from typing import Any
-
 import numpy as np
 import pytest
 from command import records, run_here
@@ -32,11 +27,11 @@ PAIRS = st.integers(1, 6).flatmap(
 )
 
 
-def index_of(*pairs: tuple[str, str], most_bytes: int = 10_000_000) -> CoupletIndex:
+def index_of(*pairs, most_bytes=10_000_000):
     return CoupletIndex.from_bytes(index_bytes([Couplet(*pair) for pair in pairs], most_bytes), "an index")
 
 
-def unlike(one: str, other: str) -> int:
+def unlike(one, other):
     return sum(a != b for a, b in zip(one, other, strict=True))
 
 
@@ -125,7 +120,7 @@ def test_candidates_name_the_nearest_couplet():
 def test_answers_and_composed_couplets_and_human_ones_name_the_nearest():
     predictor = composing_toy()
 
-    def answers() -> tuple[list[dict[str, Any]], list[dict[str, Any]], dict[str, Any]]:
+    def answers():
         with served(predictor, *TASK.endpoints(LimitsConfig())) as client:
             _, answered = post(client, "couplet", first="雨水月", n_best=2)
             _, composed = post(client, "compose", count=2, seed=3)
@@ -148,7 +143,7 @@ def test_answers_and_composed_couplets_and_human_ones_name_the_nearest():
         assert known["distance"] == min(unlike(one[name], known[name]) for name in ("first", "second"))
 
 
-def test_the_index_ships_in_a_bundle_and_answers_on_the_command_line(tmp_path: Path) -> None:
+def test_the_index_ships_in_a_bundle_and_answers_on_the_command_line(tmp_path):
     shipped = tmp_path / "shipped"  # the weights that ship, with an index of the sample
     outcome = run_here("export", "--weights", "pretrained/couplet", "--output", shipped, "--data", "sample")
     assert outcome.status == 0, outcome.stderr

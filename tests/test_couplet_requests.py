@@ -1,7 +1,5 @@
 """What `predict` is asked for: locked characters, 上联 for 下联; what is refused; the best stays."""
 
-from __future__ import annotations
-
 import numpy as np
 import paddle
 import pytest

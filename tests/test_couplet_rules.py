@@ -1,7 +1,5 @@
 """The rules of form as the search keeps them, and candidates to choose from, against looking at every text."""
 
-from __future__ import annotations
-
 import itertools
 import math
 
@@ -118,7 +116,6 @@ def test_a_batch_is_answered_as_each_line_alone(firsts, strategy, seed):
         assert [c.score for c in alone] == pytest.approx([c.score for c in candidates])
 
 
-# Each with the text or its properties that the rule alone leaves.
 def test_the_tone_weight_is_what_a_character_must_be_better_by():
     first, rules = "春", {**NO_RULES, "same_length": True}
     for seed in range(10):
@@ -184,19 +181,20 @@ def test_the_rules_in_words():
 
 
 TABLE = CharacterTable(toy(LEVEL + OBLIQUE + "，").vocabulary)
-ID = TABLE.vocabulary.id
 
 
-def test_a_character_of_both_tones_asks_for_none():
-    penalties = Planner(TABLE, Rules(tone_weight=0.5)).plan("看月", {}).penalties
-    assert penalties[0][ID("春")] == penalties[0][ID("雨")] == 0
-    assert (penalties[1][ID("春")], penalties[1][ID("雨")]) == (0, 0.5)
-
-
-def test_a_mark_may_end_a_line_whose_marks_need_not_be_those_of_the_other():
-    penalties = Planner(TABLE, Rules(frozenset({"same_length", "final_tone"}))).plan("春月", {}).penalties
-    assert penalties[1][ID("，")] == 0 == penalties[1][ID("春")]
-    assert penalties[1][ID("雨")] == np.inf
+@pytest.mark.parametrize(
+    ("rules", "line", "place", "penalties"),
+    [
+        (Rules(tone_weight=0.5), "看月", 0, {"春": 0, "雨": 0}),  # a character of both tones asks for none
+        (Rules(tone_weight=0.5), "看月", 1, {"春": 0, "雨": 0.5}),
+        # A mark may end a line whose marks need not be those of the other.
+        (Rules(frozenset({"same_length", "final_tone"})), "春月", 1, {"，": 0, "春": 0, "雨": np.inf}),
+    ],
+)
+def test_what_a_plan_takes_off_by_hand(rules, line, place, penalties):
+    planned = Planner(TABLE, rules).plan(line, {}).penalties[place]
+    assert {char: planned[TABLE.vocabulary.id(char)] for char in penalties} == penalties
 
 
 @pytest.mark.parametrize(("total", "takes_the_like_one"), [(-5.5, False), (-6.5, True)])
@@ -219,7 +217,7 @@ LONGER_LINES = st.text("春山雨水月风，。", min_size=1, max_size=7).filte
 )
 
 
-def unlike(one: str, other: str) -> int:
+def unlike(one, other):
     return sum(a != b for a, b in zip(one, other, strict=True) if not is_punctuation(a))
 
 
