@@ -8,7 +8,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from paddle_dialog.errors import UserError
-from paddle_dialog.tasks.couplet.composing.drafts import broken_tones, make_drafts, schemes
 from paddle_dialog.tasks.couplet.composing.prediction import NoneFound
 from paddle_dialog.tasks.couplet.composing.proposals import (
     SCROLL_TABLE,
@@ -27,10 +26,13 @@ from paddle_dialog.tasks.couplet.composing.proposals import (
 )
 from paddle_dialog.tasks.couplet.composing.request import (
     Pattern,
+    broken_tones,
     has_word,
     main_themes,
+    make_drafts,
     read_request,
     read_themes,
+    schemes,
     usual_patterns,
     usual_themes,
 )

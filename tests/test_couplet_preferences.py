@@ -34,7 +34,6 @@ from paddle_dialog.tasks.couplet.preferences import (
     with_own,
 )
 from paddle_dialog.tasks.couplet.prompts import TO_FIRST, collate, encode_sources, with_marks
-from paddle_dialog.tasks.couplet.search import ReverseModel
 from paddle_dialog.tasks.couplet.task import TASK
 from paddle_dialog.tasks.couplet.training_data import CoupletDataset
 from paddle_dialog.text.vocabulary import SPECIAL_TOKENS, Vocabulary
@@ -235,15 +234,15 @@ def taste(predictor, answers):
 def test_what_is_read_back_is_what_the_scores_are_of(bundle):
     predictor = paddle_dialog.load(bundle)
     answers = composed(3)
-    back = ReverseModel(predictor.step_model, predictor.vocabulary)
-    lines, found = [a.first for a in answers], [[a.second] for a in answers]
-    scores, states = back.read(lines, found)
-    assert np.concatenate(scores) == pytest.approx(np.concatenate(back.scores(lines, found)), rel=1e-5)
+    lines, found = [a.first for a in answers], [a.second for a in answers]
+    scores, states = predictor.reverse.read(lines, found)
+    alone = predictor.reverse.scores(lines, [[text] for text in found])
+    assert scores == pytest.approx(np.concatenate(alone), rel=1e-5)
     rows = measured(predictor, answers)
-    assert rows.shape == (3, 1 + 16) and rows[:, 1:] == pytest.approx(np.concatenate(states))
+    assert rows.shape == (3, 1 + 16) and rows[:, 1:] == pytest.approx(states)
     source, lengths = encode_sources([np.array(TO_FIRST.source(predictor.vocabulary, answers[0].second))])
     single = text_log_probs(predictor.step_model, source, lengths, [predictor.vocabulary.encode(lines[0])])
-    assert scores[0][0] == pytest.approx(single[0] / 6, rel=1e-5)
+    assert scores[0] == pytest.approx(single[0] / 6, rel=1e-5)
 
 
 def test_the_command_fits_a_judge_that_composing_heeds(bundle, tmp_path):

@@ -24,7 +24,6 @@ from paddle_dialog.serving.endpoint import (
     Text,
     changed,
 )
-from paddle_dialog.tasks.couplet.composing.drafts import broken_tones
 from paddle_dialog.tasks.couplet.composing.prediction import ComposingPredictor, NoneFound
 from paddle_dialog.tasks.couplet.composing.proposals import Proposal
 from paddle_dialog.tasks.couplet.composing.request import (
@@ -32,6 +31,7 @@ from paddle_dialog.tasks.couplet.composing.request import (
     PATTERN,
     SHORTEST,
     Request,
+    broken_tones,
     main_themes,
     read_request,
     usual_patterns,

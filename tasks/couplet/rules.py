@@ -53,7 +53,7 @@ def form_report(first: str, second: str) -> Form:
     final_level = can_be_level(final_character(second))
     return Form(
         length_equal=len(first) == len(second),
-        punctuation_aligned=_punctuation_positions(first) == _punctuation_positions(second),
+        punctuation_aligned=punctuation(first).keys() == punctuation(second).keys(),
         final_level=final_level,
         final_pair=final_level and can_be_oblique(final_character(first)),
         tone_opposed=_tone_opposed(first, second),
@@ -90,10 +90,6 @@ def rhythm_opposed(first: str, second: str) -> bool:
 def final_character(line: str) -> str:
     """Return the last character of a line that is not punctuation, or an empty string."""
     return next((char for char in reversed(line) if not is_punctuation(char)), "")
-
-
-def _punctuation_positions(line: str) -> list[int]:
-    return [position for position, char in enumerate(line) if is_punctuation(char)]
 
 
 def _tone_opposed(first: str, second: str) -> float:

@@ -50,20 +50,18 @@ class ReverseModel:
         totals = text_log_probs(self.step_model, *sources, targets)
         return _split(totals / [len(target) + 1 for target in targets], answers)
 
-    def read(
-        self, lines: Sequence[str], answers: Sequence[Sequence[str]]
-    ) -> tuple[list[np.ndarray], list[np.ndarray]]:
-        """Return what `scores` does of 下联, and the model's mean states over each 上联 after them, [K, D] each.
+    def read(self, lines: Sequence[str], answers: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
+        """Return what `scores` does of a 下联 to each line, [N], and the model's mean states over the line, [N, D].
 
         The model must offer `TextReader`.
         """
-        sources, targets = self._encode(lines, answers, TO_SECOND)
+        sources, targets = self._encode(lines, [[answer] for answer in answers], TO_SECOND)
         model = self.step_model
         assert targets and isinstance(model, TextReader)
         states = model.text_states(*sources, targets, np.arange(len(targets)))
-        means = np.stack([state.mean(axis=0) for state in states])  # [all, D]
+        means = np.stack([state.mean(axis=0) for state in states])  # [N, D]
         totals = model.state_log_probs(states, targets)
-        return _split(totals / [len(target) + 1 for target in targets], answers), _split(means, answers)
+        return totals / [len(target) + 1 for target in targets], means
 
     def _encode(
         self, lines: Sequence[str], answers: Sequence[Sequence[str]], direction: Direction

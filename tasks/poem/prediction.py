@@ -251,11 +251,8 @@ class PoemPredictor(GenerationPredictor):
 
     def decoding_summary(self) -> str:
         """Return how texts are written, in a few words."""
-        settings = self.config.decoding
-        if settings.strategy != "sample":
-            return settings.strategy
-        draws = f"temperature {settings.temperature}, top-k {settings.top_k}, top-p {settings.top_p}"
-        return f"{draws}, seed {self.config.seed}, best of {DRAWN}"
+        drawn = f", best of {DRAWN}" if self.config.decoding.strategy == "sample" else ""
+        return f"{self.search_summary()}{drawn}"
 
     def _short(self, text: str) -> str:
         limit = self.config.decoding.max_length

@@ -14,7 +14,6 @@ from paddle_dialog.decoding.interface import TextReader
 from paddle_dialog.decoding.search import SearchOptions, decode
 from paddle_dialog.errors import UserError
 from paddle_dialog.judge import JUDGE, Judge
-from paddle_dialog.tasks.couplet.composing.drafts import TONE_RULES, Draft, broken_tones, make_drafts
 from paddle_dialog.tasks.couplet.composing.proposals import (
     KNOWN_COST,
     Proposal,
@@ -26,7 +25,17 @@ from paddle_dialog.tasks.couplet.composing.proposals import (
     occasions_in,
     quality,
 )
-from paddle_dialog.tasks.couplet.composing.request import COMMA, Request, has_word, read_request, usual_themes
+from paddle_dialog.tasks.couplet.composing.request import (
+    COMMA,
+    TONE_RULES,
+    Draft,
+    Request,
+    broken_tones,
+    has_word,
+    make_drafts,
+    read_request,
+    usual_themes,
+)
 from paddle_dialog.tasks.couplet.line_plan import LinePlan, PlannedLines
 from paddle_dialog.tasks.couplet.prediction import CoupletPrediction, CoupletPredictor
 from paddle_dialog.tasks.couplet.prompts import ONE_WAY, compose_source, encode_sources, knows_marks
@@ -214,13 +223,12 @@ class Composer:
         self, pairs: Sequence[tuple[FirstLine, CoupletPrediction]]
     ) -> tuple[np.ndarray, np.ndarray]:
         """Return scores of each 上联 after its answer, and what the judge says, [N] each; 0 without one."""
-        lines, seconds = [first.text for first, _ in pairs], [[second.text] for _, second in pairs]
-        back = self._predictor.reverse
-        judge = self._predictor.judge
+        lines, seconds = [first.text for first, _ in pairs], [second.text for _, second in pairs]
+        back, judge = self._predictor.reverse, self._predictor.judge
         if judge is None or not isinstance(self._model, TextReader):
-            return np.array(back.scores(lines, seconds)).ravel(), np.zeros(len(pairs))
+            return np.concatenate(back.scores(lines, [[one] for one in seconds])), np.zeros(len(pairs))
         scores, states = back.read(lines, seconds)
-        return np.concatenate(scores), judge(np.concatenate(states))
+        return scores, judge(states)
 
 
 def _chosen(pools: Sequence[Mapping[str, Proposal]], count: int) -> list[list[Proposal]]:
