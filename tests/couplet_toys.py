@@ -83,6 +83,11 @@ def _around_a_table(tokens: list[str], seed: int, steps: int, longest: int, **se
     return TASK.predictor(config, TrainedModel.of_network(network, {"text": vocabulary}))
 
 
+def best(predictor: CoupletPredictor, first: str, **options: Any) -> Any:
+    """Return the best answer to a line."""
+    return predictor.predict([first], **options)[0][0]
+
+
 def log_prob(predictor: CoupletPredictor, first: str, text: str) -> float:
     """Return log p(text, end | first) by the chain rule."""
     encode = predictor.vocabulary.encode

@@ -5,7 +5,7 @@ import math
 
 import numpy as np
 import pytest
-from couplet_toys import LEVEL, NO_RULES, OBLIQUE, ROOMY, log_prob, toy
+from couplet_toys import LEVEL, NO_RULES, OBLIQUE, ROOMY, best, log_prob, toy
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -29,10 +29,6 @@ STRATEGIES = [{"strategy": "beam", "n_best": 3}, {"strategy": "greedy"}, {"strat
 FIRST_LINES = st.text(alphabet="春山雨水月风，。龘A", min_size=1, max_size=5).filter(
     lambda line: any(is_hanzi(character) for character in line)
 )
-
-
-def best(predictor, first, **options):
-    return predictor.predict([first], **options)[0][0]
 
 
 def test_a_run_shows_greedy_answers_whatever_its_engine():

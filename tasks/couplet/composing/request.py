@@ -251,12 +251,16 @@ def has_word(line: str, word: str) -> bool:
 
     So 竹外婆娑 does not have 外婆, which is parts of two words there.
     """
-    size = len(word)
-    for clause in clauses(line):
-        for start in range(len(clause) - size + 1):
-            if clause[start : start + size] == word and (start % 2 == 0 or start + size == len(clause)):
-                return True
-    return False
+    return any(
+        clause[start : start + len(word)] == word
+        for clause in clauses(line)
+        for start in _starts(len(clause), len(word))
+    )
+
+
+def _starts(clause: int, word: int) -> list[int]:
+    """Return where a word may begin without cutting the rhythm of a clause: 2+2+…, or before the last of 2+2+2+1."""
+    return [start for start in range(clause - word + 1) if start % 2 == 0 or start + word == clause]
 
 
 # In this share of the drafts on a usual theme its words are only input of the model, and in this share one is set
@@ -356,7 +360,9 @@ class _DraftSampler:
         text = ""
         for word in given:
             text += word if len(text) + len(word) <= MAX_WORD else ""
-        return Draft(self._pattern, self._first, self._second, text, self._best_scheme())
+        found = schemes(self._pattern, self._rules)
+        scheme = self._cheapest(found, [conflicts(one, self._first) for one in found])
+        return Draft(self._pattern, self._first, self._second, text, scheme)
 
     def _words(self, theme: Theme, given: Sequence[str]) -> list[str]:
         """Draw words of a theme that repeat no character of the name or of other words, or any if all do."""
@@ -400,11 +406,10 @@ class _DraftSampler:
         return costs + (not tones_can_oppose(above[-1], below[-1]))
 
     def _rooms(self, size: int) -> Iterator[list[int]]:
-        """Iterate over where a word may begin without cutting the rhythm: 2+2+…, or before the last of 2+2+2+1."""
+        """Iterate over the positions that a word may have."""
         for clause in self._pattern.positions:
-            for start in range(len(clause) - size + 1):
-                if start % 2 == 0 or start + size == len(clause):
-                    yield clause[start : start + size]
+            for start in _starts(len(clause), size):
+                yield clause[start : start + size]
 
     def _cost(self, side: Mapping[int, str], word: Mapping[int, str]) -> int:
         fixed = {**side, **word}
@@ -412,10 +417,6 @@ class _DraftSampler:
             return min(conflicts(scheme, fixed) for scheme in schemes(self._pattern, self._rules))
         last = self._pattern.positions[-1][-1]  # of the 下联, which ends level
         return int(last in word and Tone.LEVEL not in tones(word[last]))
-
-    def _best_scheme(self) -> Scheme:
-        found = schemes(self._pattern, self._rules)
-        return self._cheapest(found, [conflicts(scheme, self._first) for scheme in found])
 
     def _cheapest(self, choices: Sequence[T], costs: Sequence[int]) -> T:
         """Draw one of the choices that cost least."""
