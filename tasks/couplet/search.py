@@ -48,7 +48,8 @@ class ReverseModel:
         if not targets:
             return [np.zeros(0) for _ in answers]
         totals = text_log_probs(self.step_model, *sources, targets)
-        return _split(totals / [len(target) + 1 for target in targets], answers)
+        scores = totals / [len(target) + 1 for target in targets]
+        return np.split(scores, np.cumsum([len(own) for own in answers])[:-1])
 
     def read(self, lines: Sequence[str], answers: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
         """Return what `scores` does of a 下联 to each line, [N], and the model's mean states over the line, [N, D].
@@ -73,11 +74,6 @@ class ReverseModel:
             self.vocabulary.encode(line) for line, own in zip(lines, answers, strict=True) for _ in own
         ]
         return sources, targets
-
-
-def _split(values: np.ndarray, answers: Sequence[Sequence[str]]) -> list[np.ndarray]:
-    """Return the values of the answers to each line."""
-    return np.split(values, np.cumsum([len(own) for own in answers])[:-1])
 
 
 @dataclass(frozen=True)
