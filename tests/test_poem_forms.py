@@ -106,6 +106,8 @@ def test_windows_have_one_length_and_no_padding():
     np.testing.assert_array_equal(batch[2].ravel(), np.arange(10, 30))
     windows.set_epoch(7)
     assert len(windows) == 4
+    with pytest.raises(UserError, match="has a single character; give more text"):
+        Windows(lambda epoch: stream_text(np.arange(10, 11)), 5)
 
 
 def test_running_text_is_cut_at_other_places_each_epoch_and_read_whole_in_an_evaluation(tmp_path):
@@ -125,11 +127,6 @@ def test_poems_that_are_too_long_are_skipped(tmp_path):
     assert texts.note == "1 poems, 1 others skipped as longer than 3 characters"
     with pytest.raises(UserError, match="every poem has more than 1 characters; set it higher"):
         Poems(str(tmp_path / "poems.txt"), PoemDataConfig(max_length=1))
-
-
-def test_a_text_of_one_character_is_told():
-    with pytest.raises(UserError, match="has a single character; give more text"):
-        Windows(lambda epoch: stream_text(np.arange(10, 11)), 5)
 
 
 POEMS = read_poems(str(SAMPLE))

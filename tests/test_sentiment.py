@@ -166,6 +166,7 @@ def test_tokens_are_those_of_the_treebank_and_characters():
     assert " ".join(tokens) == "i did n't like it , it 's a so-so film . but 3.5 stars !"
     assert tokens_of("i did n't , it 's", "words") == ["i", "did", "n't", ",", "it", "'s"]
     assert tokens_of("Ａ好 &amp; 坏", "characters") == ["a", "好", "&", "坏"]
+    assert shortened("abcdefghij", 8) == list("abcdefij") and shortened("abc", 8) == list("abc")
 
 
 def test_ngrams_fall_into_buckets_by_their_tokens_alone():
@@ -192,10 +193,6 @@ def test_contributions_of_a_pair_are_shared():
     found = ngram_buckets(["not", "good", "not"], 2, 1 << 16)
     table[found[0, 0]], table[found[1, 0]] = 1.0, -3.0  # "not", which stands twice, and "not good"
     np.testing.assert_allclose(contributions(found, table), [0.5 - 1.5, -1.5, 0.5])
-
-
-def test_long_reviews_keep_beginning_and_end():
-    assert shortened("abcdefghij", 8) == list("abcdefij") and shortened("abc", 8) == list("abc")
 
 
 def test_without_a_linear_machine_no_ngram_has_a_bucket():
