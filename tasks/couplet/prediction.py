@@ -240,11 +240,10 @@ class CoupletPredictor(GenerationPredictor):
         """Find at most `request.wanted` candidates for each line, best first; none where all are refused."""
         wanted, pool = request.wanted, self.config.rerank.candidates
         options, lines = self._options(request), [line.text for line in given]
-        sources = [np.asarray(request.direction.source(self.vocabulary, line)) for line in lines]
         if request.decoding.engine == "reference":
-            written = self._by_reference(sources, options)
+            written = self._by_reference(lines, request, options)
             return [own[:wanted] for own in self._ordered(lines, written, request.direction)]
-        found = self._by_rules(given, sources, request, options)
+        found = self._by_rules(given, request, options)
         best = self._ordered(lines, [each.candidates[:pool] for each in found], request.direction)
         ordered = [[*own, *each.candidates[pool:]] for own, each in zip(best, found, strict=True)]
         if not request.differ:
@@ -275,30 +274,22 @@ class CoupletPredictor(GenerationPredictor):
             ordered.append([own[place] for place in np.argsort(-sums, kind="stable")])
         return ordered
 
-    def _by_reference(self, sources: Sequence[np.ndarray], options: SearchOptions) -> list[list[Candidate]]:
+    def _by_reference(
+        self, lines: Sequence[str], request: LineRequest, options: SearchOptions
+    ) -> list[list[Candidate]]:
         """Search with the reference engine, which knows no rules."""
         from paddle_dialog.decoding.reference import reference_beam_search  # imports Paddle
 
-        encoded, longest = encode_sources(sources), self.config.decoding.max_length
+        encoded, longest = self._encode(lines, request.direction), self.config.decoding.max_length
         (beam,), n_best = options.beam_sizes(1), options.n_best
         found = reference_beam_search(self.network, *encoded, beam, n_best, longest)
         return [[("".join(self.vocabulary.decode(h.tokens)), h) for h in own] for own in found]
 
     def _by_rules(
-        self,
-        given: Sequence[GivenLine],
-        sources: Sequence[np.ndarray],
-        request: LineRequest,
-        options: SearchOptions,
+        self, given: Sequence[GivenLine], request: LineRequest, options: SearchOptions
     ) -> list[BeamResult]:
         """Return what the search finds for each line, under rules that are relaxed as far as they must be."""
-
-        def search(numbers: Sequence[int], rules: Rules) -> list[BeamResult | None]:
-            planner = Planner(self.table, rules, request.direction)
-            plans = [planner.plan(given[number].text, given[number].locks) for number in numbers]
-            results = self._written([sources[number] for number in numbers], plans, options, request)
-            return [each if each.candidates else None for each in results]
-
+        search = partial(self._search, given, request, options)
         found = search_relaxed(len(given), request.rules.relaxations(), search)
         for line, each in zip(given, found, strict=True):
             if each is None:
@@ -308,14 +299,17 @@ class CoupletPredictor(GenerationPredictor):
                 )
         return [request.kept(each) for each in found if each is not None]
 
-    def _written(
+    def _search(
         self,
-        sources: Sequence[np.ndarray],
-        plans: Sequence[LinePlan],
-        options: SearchOptions,
+        given: Sequence[GivenLine],
         request: LineRequest,
-    ) -> list[BeamResult]:
-        """Search once under a plan for each line, with a second beam where candidates are to differ."""
+        options: SearchOptions,
+        numbers: Sequence[int],
+        rules: Rules,
+    ) -> list[BeamResult | None]:
+        """Answer some of the lines under rules, with a second beam where candidates are to differ."""
+        lines, planner = [given[number] for number in numbers], Planner(self.table, rules, request.direction)
+        plans = [planner.plan(line.text, line.locks) for line in lines]
         copies = 2 if request.differ else 1
         planned = [plan for plan in plans for _ in range(copies)]
         processors: list[LogitsProcessor] = [PlannedLines(planned, self.table)]
@@ -325,14 +319,15 @@ class CoupletPredictor(GenerationPredictor):
             options = replace(options, beam_size=sizes, n_best=max(sizes))
             processors.append(DiverseBeamPenalty(plans))
         options = replace(options, processors=processors)
-        written = decode(self.step_model, *encode_sources(sources), options, copies=copies)
+        encoded = self._encode([line.text for line in lines], request.direction)
+        written = decode(self.step_model, *encoded, options, copies=copies)
         tokens = self.vocabulary.decode
         texts = [
             [(plan.text(tokens(h.tokens)), h) for h in own]
             for own, plan in zip(written, planned, strict=True)
         ]
         if not request.differ:
-            return [BeamResult(own, plan) for own, plan in zip(texts, plans, strict=True)]
+            return [BeamResult(own, plan) if own else None for own, plan in zip(texts, plans, strict=True)]
         divisor = length_divisor(options.length_penalty, options.alpha)
 
         def without_diversity(hypothesis: Hypothesis, plan: LinePlan) -> Hypothesis:
@@ -342,8 +337,14 @@ class CoupletPredictor(GenerationPredictor):
 
         return [
             BeamResult(own, plan, [(text, without_diversity(h, plan)) for text, h in diverse])
+            if own
+            else None
             for own, diverse, plan in zip(texts[::2], texts[1::2], plans, strict=True)
         ]
+
+    def _encode(self, lines: Sequence[str], direction: Direction) -> tuple[np.ndarray, np.ndarray]:
+        """Return ids of what asks for the answers to lines, [B, S], and their lengths [B]."""
+        return encode_sources([np.asarray(direction.source(self.vocabulary, line)) for line in lines])
 
     def greedy(self, sources: Sequence[np.ndarray]) -> list[str]:
         """Answer encoded lines greedily, without rules and by the fast engine, to show a model in training."""
