@@ -16,8 +16,8 @@ from paddle_dialog.tasks.couplet.config import (
     CoupletRerankConfig,
     RulesConfig,
 )
-from paddle_dialog.tasks.couplet.direction import MARKS
 from paddle_dialog.tasks.couplet.prediction import CoupletPredictor
+from paddle_dialog.tasks.couplet.prompts import MARKS
 from paddle_dialog.tasks.couplet.task import TASK
 from paddle_dialog.text.vocabulary import SPECIAL_TOKENS, Vocabulary
 
@@ -81,6 +81,11 @@ def _around_a_table(tokens: list[str], seed: int, steps: int, longest: int, **se
     network = Table(seed, vocab_size=len(vocabulary), steps=steps, sources=len(vocabulary))
     config = CoupletConfig(task="couplet", data=CoupletDataConfig(max_length=longest), **sections)
     return TASK.predictor(config, TrainedModel.of_network(network, {"text": vocabulary}))
+
+
+def best(predictor: CoupletPredictor, first: str, **options: Any) -> Any:
+    """Return the best answer to a line."""
+    return predictor.predict([first], **options)[0][0]
 
 
 def log_prob(predictor: CoupletPredictor, first: str, text: str) -> float:

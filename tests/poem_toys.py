@@ -10,8 +10,7 @@ from paddle_dialog.bundle.folder import TrainedModel
 from paddle_dialog.bundle.weights import read_weights
 from paddle_dialog.config.models import CausalLmConfig
 from paddle_dialog.models.networks import CausalLm
-from paddle_dialog.tasks.poem.config import PoemConfig, PoemDecodingConfig, VerseConfig
-from paddle_dialog.tasks.poem.data import FORM_TOKENS, NEWLINE
+from paddle_dialog.tasks.poem.data import FORM_TOKENS, NEWLINE, PoemConfig, PoemDecodingConfig, VerseConfig
 from paddle_dialog.tasks.poem.prediction import PoemPredictor
 from paddle_dialog.text.vocabulary import SPECIAL_TOKENS, Vocabulary
 from tools.weights.poem.rhyme_table import SEEDS

@@ -23,8 +23,9 @@ from paddle_dialog.data.corpora import read_conversations, read_poems, read_revi
 from paddle_dialog.data.files import read_lines
 from paddle_dialog.errors import UserError
 from paddle_dialog.tasks.empathetic.data.sources import Dialogue, read_dialogues
-from paddle_dialog.tasks.poem.data import Poem, read_texts
-from paddle_dialog.text.characters import TABLE, _log_once, read_as_simplified
+from paddle_dialog.tasks.poem.data import Poem
+from paddle_dialog.tasks.poem.data import read_poems as read_normalised
+from paddle_dialog.text.characters import SIMPLIFIED_TABLE, _log_once, read_as_simplified
 
 VERSES = ["白日依山尽，黄河入海流。", "欲穷千里目，更上一层楼。"]
 BODY = "".join(VERSES)
@@ -72,7 +73,7 @@ def written(folder: Path, text: str | bytes, name: str = "data.txt") -> Path:
 @pytest.mark.parametrize("form", [*POEM_FILES, *UNTITLED])
 def test_poems_are_read_for_what_they_are(tmp_path, form):
     wanted = [Poem(title if form in POEM_FILES else "", body) for title, body in TITLED]
-    assert read_texts(str(written(tmp_path, (POEM_FILES | UNTITLED)[form]))) == wanted
+    assert read_normalised(str(written(tmp_path, (POEM_FILES | UNTITLED)[form]))) == wanted
 
 
 TALK = ["我丢了工作。", "很难过吧？", "是的，我很害怕。", "慢慢来。"]
@@ -274,7 +275,7 @@ def test_the_arrays_of_empdg_and_moel_are_turned_by_the_script_of_the_page(tmp_p
 
 @pytest.mark.parametrize("task", ["couplet", "poem", "sentiment_zh", "translation", "empathetic_zh"])
 def test_traditional_characters_are_measured_as_simplified_ones(tmp_path, task):
-    traditional, plain = TABLE.read_text(encoding="utf-8").splitlines()
+    traditional, plain = SIMPLIFIED_TABLE.read_text(encoding="utf-8").splitlines()
     letters = dict(zip(map(ord, "东风书云马鸟时见说门"), "東風書雲馬鳥時見說門", strict=True))
     assert set(letters.values()) <= set(traditional) and {chr(letter) for letter in letters} <= set(plain)
     texts = {

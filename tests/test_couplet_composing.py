@@ -8,32 +8,36 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from paddle_dialog.errors import UserError
-from paddle_dialog.tasks.couplet.composing.drafts import broken_tones, make_drafts, schemes
 from paddle_dialog.tasks.couplet.composing.prediction import NoneFound
-from paddle_dialog.tasks.couplet.composing.proposals import Proposal, Scores, choose, quality, relevance
-from paddle_dialog.tasks.couplet.composing.request import (
-    Pattern,
-    has_word,
-    main_themes,
-    read_request,
-    read_themes,
-    usual_patterns,
-    usual_themes,
-)
-from paddle_dialog.tasks.couplet.composing.scrolls import (
+from paddle_dialog.tasks.couplet.composing.proposals import (
     SCROLL_TABLE,
     THEME_TABLE,
+    Proposal,
+    Scores,
     all_scrolls,
+    choose,
     choose_scrolls,
     occasions,
     occasions_in,
+    quality,
     read_association,
+    relevance,
     words_of,
 )
-from paddle_dialog.tasks.couplet.form import form_report
-from paddle_dialog.tasks.couplet.rules import broken_rules
-from paddle_dialog.text.characters import is_hanzi, normalise_line
-from paddle_dialog.text.tones import Tone
+from paddle_dialog.tasks.couplet.composing.request import (
+    Pattern,
+    broken_tones,
+    has_word,
+    main_themes,
+    make_drafts,
+    read_request,
+    read_themes,
+    schemes,
+    usual_patterns,
+    usual_themes,
+)
+from paddle_dialog.tasks.couplet.rules import broken_rules, form_report
+from paddle_dialog.text.characters import Tone, is_hanzi, normalise_line
 
 P, Z = Tone.LEVEL, Tone.OBLIQUE
 TOY = composing_toy()
@@ -64,6 +68,9 @@ def test_the_choice_fits_the_occasion():
     assert len(wedding) == 5 and set(wedding) <= set(occasions()["婚庆"])
     assert "千里姻缘" not in wedding  # it stands in the couplet
     assert not any(len(set(a) & set(b)) > 2 for i, a in enumerate(wedding) for b in wedding[:i])
+    plain, asked = texts("春风送暖", "旭日升辉"), texts("春风送暖", "旭日升辉", asked=["乔迁"])
+    new_home = set(occasions()["乔迁"])
+    assert len(new_home & set(asked)) > len(new_home & set(plain))
 
 
 def test_mourning_and_animals_wait_for_a_word_of_them():
@@ -89,17 +96,6 @@ def test_a_feast_and_a_season_wait_for_the_request():
     assert not glad & {*texts("祖母九泉滋沃野", "儿孙三教育新苗", asked=["挽联"], wished="挽联", count=99)}
     assert occasions_in("金婚 月饼") == ["婚庆", "中秋"] and occasions_in("离婚 烟斗") == []
     assert any("春" in scroll for scroll in texts("万象更新", "千门送暖", asked=["春节"], wished="春节 新春"))
-
-
-def test_a_long_theme_is_cut_to_the_words_it_has():
-    assert [theme.name for theme in read_themes("我的家乡在江南")] == ["家乡", "江南"]
-    assert [theme.name for theme in read_themes("火锅店")] == ["火锅店"]
-
-
-def test_an_occasion_that_was_asked_for_counts():
-    plain, asked = texts("春风送暖", "旭日升辉"), texts("春风送暖", "旭日升辉", asked=["乔迁"])
-    new_home = set(occasions()["乔迁"])
-    assert len(new_home & set(asked)) > len(new_home & set(plain))
 
 
 def test_lines_that_speak_of_the_theme_are_held_to_be_better():
@@ -161,6 +157,11 @@ def test_themes_of_the_table_go_by_several_names_and_others_are_words_themselves
         len(word) == 2 and all(map(is_hanzi, word)) for t in usual_themes().values() for word in t.words
     )
     assert read_themes("") == ()
+    assert [theme.name for theme in read_themes("我的家乡在江南")] == [
+        "家乡",
+        "江南",
+    ]  # cut to the words it has
+    assert [theme.name for theme in read_themes("火锅店")] == ["火锅店"]
 
 
 @pytest.mark.parametrize(
@@ -180,14 +181,12 @@ def test_a_word_stands_in_the_rhythm_of_its_clause(line, word, stands):
     assert has_word(line, word) is stands
 
 
-def test_what_no_command_line_can_ask_for_is_refused():
+def test_what_no_command_line_can_ask_for_is_refused_and_traditional_characters_are_read():
     with pytest.raises(UserError, match="count is 0"):
         read_request(count=0)
     with pytest.raises(UserError, match=r"theme is \['春节'\]; give one text"):
         read_request(["春节"])
-
-
-def test_traditional_characters_are_read_as_simplified_ones():
+    # Traditional characters are read as simplified ones.
     assert read_request(theme="春節 圍棋", name="趙雲") == read_request(theme="春节 围棋", name="赵云")
 
 
@@ -243,24 +242,10 @@ def clauses(text):
     return text.split("，")
 
 
-def check(proposal, predictor=TOY):
-    """Check that a proposal is of one shape and names all rules that it breaks."""
-    form = form_report(proposal.first, proposal.second)
-    assert proposal.form == form and form.length_equal and form.punctuation_aligned
-    broken = [
-        *broken_tones(proposal.first),
-        *broken_rules(proposal.first, proposal.second, form, predictor.rules),
-    ]
-    assert list(proposal.relaxed) == broken
-
-
-def share_four(one, other):
-    def stretches(p):
-        return {
-            c[i : i + 4] for line in (p.first, p.second) for c in clauses(line) for i in range(len(c) - 3)
-        }
-
-    return stretches(one) & stretches(other)
+def stretches(proposal):
+    """Return all four characters in a row within a clause."""
+    parts = [clause for line in (proposal.first, proposal.second) for clause in clauses(line)]
+    return {part[i : i + 4] for part in parts for i in range(len(part) - 3)}
 
 
 @settings(max_examples=25, deadline=None)
@@ -278,7 +263,10 @@ def test_names_and_themes_stand_and_rules_are_kept_or_named(name, place, pattern
     found = TOY.compose(theme, name, place, pattern=pattern, count=3, seed=seed)
     assert 1 <= len(found) <= 3
     for proposal in found:
-        check(proposal)
+        form = form_report(proposal.first, proposal.second)
+        assert proposal.form == form and form.length_equal and form.punctuation_aligned
+        broken = broken_rules(proposal.first, proposal.second, form, TOY.rules)
+        assert [*proposal.relaxed] == [*broken_tones(proposal.first), *broken]
         assert [len(clause) for clause in clauses(proposal.first)] == [int(n) for n in pattern.split("+")]
         for line, character in zip((proposal.first, proposal.second), name, strict=False):
             assert line.replace("，", "")[place - 1] == character
@@ -288,7 +276,7 @@ def test_names_and_themes_stand_and_rules_are_kept_or_named(name, place, pattern
         if not name:
             assert proposal.relaxed == ()
         assert len(proposal.scrolls) == 5 and proposal.scroll == proposal.scrolls[0]
-    assert not any(share_four(a, b) for i, a in enumerate(found) for b in found[:i])
+    assert not any(stretches(a) & stretches(b) for i, a in enumerate(found) for b in found[:i])
 
 
 def test_a_character_that_cannot_stand_is_named():

@@ -1,13 +1,9 @@
 """Couplets: their form by hand, files, PaddleNLP's corpus, what ships; one network for all uses of a couplet."""
 
-from __future__ import annotations
-
 import lzma
 import re
 import sys
-from pathlib import Path
 
-import numpy as np
 import pytest
 from command import run_here
 from conftest import write_couplets
@@ -20,7 +16,7 @@ from paddle_dialog.errors import UserError
 from paddle_dialog.recipes import load_config
 from paddle_dialog.tasks.couplet.config import CoupletDataConfig
 from paddle_dialog.tasks.couplet.couplets import _USUAL_LINE, Couplet, limit_length, read_couplets
-from paddle_dialog.tasks.couplet.direction import (
+from paddle_dialog.tasks.couplet.prompts import (
     BLANK,
     COMPOSE,
     FIRST,
@@ -31,8 +27,8 @@ from paddle_dialog.tasks.couplet.direction import (
     compose_source,
     with_marks,
 )
-from paddle_dialog.tasks.couplet.evaluation import form_rates
-from paddle_dialog.tasks.couplet.form import form_report, rhythm_opposed
+from paddle_dialog.tasks.couplet.rules import form_report, rhythm_opposed
+from paddle_dialog.tasks.couplet.task import form_rates
 from paddle_dialog.tasks.couplet.training_data import UsesDataset, regulated
 from paddle_dialog.text.characters import is_hanzi, normalise_line
 from paddle_dialog.text.vocabulary import SPECIAL_TOKENS, Vocabulary
@@ -50,46 +46,33 @@ def test_every_rule_broken_by_hand():
     assert form_report("春雨，春", "山雪春高日").as_dict() == broken
 
 
-def test_final_tones_look_behind_trailing_punctuation():
-    report = form_report("山雪！", "雨春？")
-    assert report.final_level
-    assert report.final_pair
-    assert not form_report("雪山。", "雨春。").final_pair
-    assert not form_report("山雪。", "春雨。").final_level
-
-
-def test_tone_share_counts_missing_and_surplus_positions_as_not_opposed():
-    assert form_report("春雨", "雪").tone_opposed == pytest.approx(1 / 2)
-    assert form_report("雪", "春雨").tone_opposed == pytest.approx(1 / 2)
-    assert form_report("春", "a").tone_opposed == 0.0
-    assert form_report("，", "，").tone_opposed == 0.0
-
-
-def test_punctuation_counts_by_position_not_by_mark():
-    assert form_report("多事何人？芭蕉闲种", "伤怀如我，寅夜不眠").punctuation_aligned
-    assert not form_report("春，雨山", "雪山，春").punctuation_aligned
-
-
 @pytest.mark.parametrize(
-    ("first", "second", "mirrored"),
+    ("first", "second", "field", "value"),
     [
-        ("年年好", "步步高", True),
-        ("年年好", "步高高", False),  # repeated elsewhere
-        ("年年好", "山步高", False),  # repetition lost
-        ("年山好", "步步高", False),  # repetition of its own
-        ("年年年", "步步高", False),  # only part of it
-        ("山水山，水水", "日月日，月月", True),
-        ("山，水，日", "月，云，星", True),  # punctuation repeats freely
-        ("山水山水", "日月月日", False),
+        ("山雪！", "雨春？", "final_level", True),  # trailing punctuation aside
+        ("山雪！", "雨春？", "final_pair", True),
+        ("雪山。", "雨春。", "final_pair", False),
+        ("山雪。", "春雨。", "final_level", False),
+        ("春雨", "雪", "tone_opposed", 1 / 2),  # a missing position is not opposed, nor is a surplus one
+        ("雪", "春雨", "tone_opposed", 1 / 2),
+        ("春", "a", "tone_opposed", 0.0),
+        ("，", "，", "tone_opposed", 0.0),
+        ("多事何人？芭蕉闲种", "伤怀如我，寅夜不眠", "punctuation_aligned", True),  # by position, not by mark
+        ("春，雨山", "雪山，春", "punctuation_aligned", False),
+        ("年年好", "步步高", "repeats_mirrored", True),
+        ("年年好", "步高高", "repeats_mirrored", False),  # repeated elsewhere
+        ("年年好", "山步高", "repeats_mirrored", False),  # repetition lost
+        ("年山好", "步步高", "repeats_mirrored", False),  # repetition of its own
+        ("年年年", "步步高", "repeats_mirrored", False),  # only part of it
+        ("山水山，水水", "日月日，月月", "repeats_mirrored", True),
+        ("山，水，日", "月，云，星", "repeats_mirrored", True),  # punctuation repeats freely
+        ("山水山水", "日月月日", "repeats_mirrored", False),
+        ("春，Ａ山！", "雪，A水！", "shares_character", False),  # nor are punctuation and letters shared ones
+        ("春，山", "雪，春", "shares_character", True),
     ],
 )
-def test_repeats_mirrored(first, second, mirrored):
-    assert form_report(first, second).repeats_mirrored is mirrored
-
-
-def test_shared_punctuation_and_letters_are_no_shared_character():
-    assert not form_report("春，Ａ山！", "雪，A水！").shares_character
-    assert form_report("春，山", "雪，春").shares_character
+def test_a_rule_of_form(first, second, field, value):
+    assert form_report(first, second).as_dict()[field] == value
 
 
 lines = st.text("春雨山雪年，？", max_size=8)
@@ -155,13 +138,16 @@ def marks(line):
     return [(place, char) for place, char in enumerate(line) if not is_hanzi(char)]
 
 
-def test_couplets_of_a_file_in_order_with_blank_lines_skipped(tmp_path: Path) -> None:
+def test_couplets_of_a_file_in_order_with_blank_lines_skipped(tmp_path):
     text = "一帆风顺\t万事如意\r\n\n  \u3000\n 春，风 \t秋，雨\nA股红\tB股绿\n\U00020000\t〇\n"
+    text += "春 风,来!\t秋 雨，去！\n山\u200b高Ａ\t\ufeff水长A\n"  # normalised as those of users are
     expected = [
         Couplet("一帆风顺", "万事如意"),
         Couplet("春，风", "秋，雨"),
         Couplet("A股红", "B股绿"),
         Couplet("\U00020000", "〇"),
+        Couplet("春风，来！", "秋雨，去！"),
+        Couplet("山高A", "水长A"),
     ]
     plain, packed = tmp_path / "c.tsv", tmp_path / "c.tsv.xz"
     plain.write_text(text, encoding="utf-8")
@@ -170,13 +156,7 @@ def test_couplets_of_a_file_in_order_with_blank_lines_skipped(tmp_path: Path) ->
     assert read_couplets(str(packed)) == expected
 
 
-def test_lines_are_normalised_as_those_of_users_are(tmp_path: Path) -> None:
-    path = tmp_path / "c.tsv"
-    path.write_text("春 风,来!\t秋 雨，去！\n山\u200b高Ａ\t\ufeff水长A\n", encoding="utf-8")
-    assert read_couplets(str(path)) == [Couplet("春风，来！", "秋雨，去！"), Couplet("山高A", "水长A")]
-
-
-def test_lines_that_are_taken_as_they_are_need_no_normalising() -> None:
+def test_lines_that_are_taken_as_they_are_need_no_normalising():
     usual = [chr(code) for code in range(sys.maxunicode + 1) if _USUAL_LINE.fullmatch("一" + chr(code))]
     assert len(usual) > 20_000
     assert all(normalise_line(char) == char for char in usual)
@@ -188,7 +168,7 @@ LINES = st.text("春夏秋冬，", min_size=1, max_size=9)
 
 @settings(deadline=None, max_examples=60)
 @given(st.lists(st.builds(Couplet, LINES, LINES)), st.integers(1, 9))
-def test_only_the_long_couplets_are_skipped(couplets: list[Couplet], limit: int) -> None:
+def test_only_the_long_couplets_are_skipped(couplets, limit):
     short = [c for c in couplets if max(len(c.first), len(c.second)) <= limit]
     if couplets and not short:
         with pytest.raises(UserError, match="every couplet"):
@@ -202,16 +182,16 @@ VOCABULARY = with_marks(Vocabulary([*SPECIAL_TOKENS, *"，春风花月雪山水�
 MODERN, CLASSICAL = Couplet("春风，花月", "雪山，水云"), Couplet("月山", "云水")
 
 
-def texts(source: np.ndarray) -> list[str]:
+def texts(source):
     return VOCABULARY.decode(source.tolist())
 
 
-def dataset(reverse: float = 1.0, compose: float = 1.0, seed: int = 1) -> UsesDataset:
+def dataset(reverse=1.0, compose=1.0, seed=1):
     settings = CoupletDataConfig(reverse=reverse, compose=compose)
     return UsesDataset([MODERN], [CLASSICAL], settings, VOCABULARY, seed)
 
 
-def test_a_source_names_its_use_behind_the_line() -> None:
+def test_a_source_names_its_use_behind_the_line():
     decode = VOCABULARY.decode
     assert decode(TO_SECOND.source(VOCABULARY, "春风")) == ["春", "风"]
     assert decode(TO_FIRST.source(VOCABULARY, "雪山")) == ["雪", "山", FIRST]
@@ -219,7 +199,7 @@ def test_a_source_names_its_use_behind_the_line() -> None:
     assert found == ["春", BLANK, "，", BLANK, COMPOSE, "花", "月"]
 
 
-def test_every_pair_is_learned_in_every_use() -> None:
+def test_every_pair_is_learned_in_every_use():
     found = [(texts(source), "".join(texts(target))) for source, target in dataset()]
     assert found[0] == ([*MODERN.first], MODERN.second)
     assert found[1] == ([*CLASSICAL.first, VERSE], CLASSICAL.second)
@@ -230,7 +210,7 @@ def test_every_pair_is_learned_in_every_use() -> None:
 
 
 @given(st.integers(0, 200), st.integers(0, 3))
-def test_a_template_shows_the_line_at_few_places_and_words_of_the_couplet(seed: int, epoch: int) -> None:
+def test_a_template_shows_the_line_at_few_places_and_words_of_the_couplet(seed, epoch):
     examples = dataset(seed=seed)
     examples.set_epoch(epoch)
     source = texts(examples[4][0])
@@ -242,25 +222,23 @@ def test_a_template_shows_the_line_at_few_places_and_words_of_the_couplet(seed: 
     assert words <= {"春风", "花月", "雪山", "水云"}
 
 
-def test_templates_differ_from_epoch_to_epoch_and_seeds_repeat_them() -> None:
-    def shown(epoch: int) -> list[list[str]]:
-        found = []
-        for seed in range(20):
-            examples = dataset(seed=seed)
-            examples.set_epoch(epoch)
-            found.append(texts(examples[4][0]))
-        return found
+def test_templates_differ_from_epoch_to_epoch_and_seeds_repeat_them():
+    def shown(epoch):
+        examples = [dataset(seed=seed) for seed in range(20)]
+        for each in examples:
+            each.set_epoch(epoch)
+        return [texts(each[4][0]) for each in examples]
 
     assert shown(0) == shown(0) != shown(1)
 
 
-def test_lengths_say_how_long_examples_are_within_the_theme() -> None:
+def test_lengths_say_how_long_examples_are_within_the_theme():
     examples = dataset()
     for (source, target), (longest, exact) in zip(examples, examples.lengths, strict=True):
         assert len(target) == exact and abs(len(source) - longest) <= 2
 
 
-def test_positions_must_hold_the_marks_of_the_uses() -> None:
+def test_positions_must_hold_the_marks_of_the_uses():
     assert load_config("configs/couplet.yaml", ["model.max_positions=70"])[1].data.longest_source == 69
     for override, longest in (("data.compose=0.25", 69), ("data.compose=0", 65), ("data.verse=v.tsv", 70)):
         least = ["data.reverse=0.3", override, f"model.max_positions={longest}"]
@@ -270,7 +248,7 @@ def test_positions_must_hold_the_marks_of_the_uses() -> None:
                 load_config("configs/couplet.yaml", [*least[:2], f"model.max_positions={longest - 1}"])
 
 
-def test_verse_must_end_oblique_and_level() -> None:
+def test_verse_must_end_oblique_and_level():
     verse = [Couplet("春月", "秋风"), Couplet("秋风", "春月"), Couplet("春月", "秋雪")]
     assert regulated(verse) == verse[:1]
     assert len(regulated([Couplet("春月，", "秋风。"), Couplet("秋风，", "春月。")])) == 1

@@ -1,10 +1,5 @@
 """What stands in the training corpus: the index against looking at every couplet, and as its users meet it."""
 
-from __future__ import annotations
-
-from pathlib import Path
-from typing import Any
-
 import numpy as np
 import pytest
 from command import records, run_here
@@ -17,9 +12,14 @@ from serving_toys import post, served
 from paddle_dialog.bundle.folder import load_bundle
 from paddle_dialog.errors import UserError
 from paddle_dialog.serving.config import LimitsConfig
-from paddle_dialog.tasks.couplet.couplets import Couplet, read_couplets
-from paddle_dialog.tasks.couplet.direction import TO_FIRST
-from paddle_dialog.tasks.couplet.known import BOTH, COUPLET_INDEX, CoupletIndex, index_bytes
+from paddle_dialog.tasks.couplet.couplets import (
+    BOTH,
+    COUPLET_INDEX,
+    Couplet,
+    CoupletIndex,
+    index_bytes,
+    read_couplets,
+)
 from paddle_dialog.tasks.couplet.task import TASK
 
 PAIRS = st.integers(1, 6).flatmap(
@@ -27,11 +27,11 @@ PAIRS = st.integers(1, 6).flatmap(
 )
 
 
-def index_of(*pairs: tuple[str, str], most_bytes: int = 10_000_000) -> CoupletIndex:
+def index_of(*pairs, most_bytes=10_000_000):
     return CoupletIndex.from_bytes(index_bytes([Couplet(*pair) for pair in pairs], most_bytes), "an index")
 
 
-def unlike(one: str, other: str) -> int:
+def unlike(one, other):
     return sum(a != b for a, b in zip(one, other, strict=True))
 
 
@@ -99,7 +99,7 @@ def test_what_is_no_index_is_refused():
 def test_candidates_name_the_nearest_couplet():
     predictor = toy(LEVEL + OBLIQUE, marks=True)
     text = predictor.predict(["雨水月"])[0][0].text
-    above = predictor.predict(["雨水山"], direction=TO_FIRST)[0][0].text
+    above = predictor.predict(["雨水山"], second=True)[0][0].text
     with pytest.raises(UserError, match="no index"):
         predictor.nearest_known("雨", "春")
     content = index_bytes([Couplet("鸟老客", text), Couplet(above, "鸟老春")])
@@ -107,7 +107,7 @@ def test_candidates_name_the_nearest_couplet():
     predictor.__dict__.pop("couplet_index", None)
     (found,) = predictor.predict(["雨水月"], known=True)[0]
     assert (found.known.first, found.known.second, found.known.distance) == ("鸟老客", text, 0)
-    (found,) = predictor.predict(["雨水山"], direction=TO_FIRST, known=True)[0]
+    (found,) = predictor.predict(["雨水山"], second=True, known=True)[0]
     assert (found.known.first, found.known.distance) == (above, 0)
     (found,) = predictor.predict(["雨水"], known=True)[0]
     assert found.known is None and "known" not in found.as_dict()
@@ -120,7 +120,7 @@ def test_candidates_name_the_nearest_couplet():
 def test_answers_and_composed_couplets_and_human_ones_name_the_nearest():
     predictor = composing_toy()
 
-    def answers() -> tuple[list[dict[str, Any]], list[dict[str, Any]], dict[str, Any]]:
+    def answers():
         with served(predictor, *TASK.endpoints(LimitsConfig())) as client:
             _, answered = post(client, "couplet", first="雨水月", n_best=2)
             _, composed = post(client, "compose", count=2, seed=3)
@@ -143,7 +143,7 @@ def test_answers_and_composed_couplets_and_human_ones_name_the_nearest():
         assert known["distance"] == min(unlike(one[name], known[name]) for name in ("first", "second"))
 
 
-def test_the_index_ships_in_a_bundle_and_answers_on_the_command_line(tmp_path: Path) -> None:
+def test_the_index_ships_in_a_bundle_and_answers_on_the_command_line(tmp_path):
     shipped = tmp_path / "shipped"  # the weights that ship, with an index of the sample
     outcome = run_here("export", "--weights", "pretrained/couplet", "--output", shipped, "--data", "sample")
     assert outcome.status == 0, outcome.stderr

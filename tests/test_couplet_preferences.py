@@ -1,19 +1,15 @@
 """What is learned from rated couplets: preferences, and a judge."""
 
-from __future__ import annotations
-
 import dataclasses
 import json
 import math
 from collections import Counter
 from functools import partial
-from pathlib import Path
 
 import numpy as np
 import paddle
 import pytest
 from command import run_here
-from conftest import Trained
 from couplet_toys import CHARACTERS, LEVEL, OBLIQUE, Table
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -25,9 +21,7 @@ from paddle_dialog.decoding.search import text_log_probs
 from paddle_dialog.judge import JUDGE, Judge
 from paddle_dialog.models.numpy_seq2seq import numpy_seq2seq
 from paddle_dialog.recipes import load_model
-from paddle_dialog.tasks.couplet.composing.prediction import ComposingPredictor
 from paddle_dialog.tasks.couplet.couplets import Couplet
-from paddle_dialog.tasks.couplet.direction import TO_FIRST, collate, encode_sources, with_marks
 from paddle_dialog.tasks.couplet.preferences import (
     STRENGTH,
     PreferenceLoss,
@@ -39,7 +33,7 @@ from paddle_dialog.tasks.couplet.preferences import (
     read_ratings,
     with_own,
 )
-from paddle_dialog.tasks.couplet.search import ReverseModel
+from paddle_dialog.tasks.couplet.prompts import TO_FIRST, collate, encode_sources, with_marks
 from paddle_dialog.tasks.couplet.task import TASK
 from paddle_dialog.tasks.couplet.training_data import CoupletDataset
 from paddle_dialog.text.vocabulary import SPECIAL_TOKENS, Vocabulary
@@ -51,25 +45,25 @@ ANSWERED = [RatedAnswer("春雨", "秋霜", 7), RatedAnswer("春雨", "江山", 
 COMPOSED = [RatedAnswer("春月", "秋江", 6, "春？", "柳"), RatedAnswer("高柳", "清溪", 4, "？柳")]
 
 
-def dataset(inputs: list[list[RatedAnswer]] | None = None) -> RatedDataset:
+def dataset(inputs=None):
     pairs = CoupletDataset([Couplet("春山雨", "秋水天"), Couplet("月", "霜")], VOCABULARY)
     model = Table(1, vocab_size=len(VOCABULARY), steps=12, sources=len(VOCABULARY))
     return RatedDataset(EncodedData(pairs, pairs.lengths), inputs or [ANSWERED, COMPOSED], VOCABULARY, model)
 
 
-def write(path: Path, *records: object) -> Path:
+def write(path, *records):
     lines = [record if isinstance(record, str) else json.dumps(record) for record in records]
     path.write_text("\n".join(lines), encoding="utf-8")
     return path
 
 
-def test_a_file_names_the_first_line_once_or_with_each_answer(tmp_path: Path) -> None:
+def test_a_file_names_the_first_line_once_or_with_each_answer(tmp_path):
     answered = {"first": "春雨", "answers": [{"second": a.second, "rating": a.rating} for a in ANSWERED]}
     composed = {"answers": [{key: value for key, value in vars(a).items() if value} for a in COMPOSED]}
     assert read_ratings(write(tmp_path / "ratings.jsonl", answered, "", composed)) == [ANSWERED, COMPOSED]
 
 
-def test_the_corpus_answers_too_where_it_is_given_a_rating() -> None:
+def test_the_corpus_answers_too_where_it_is_given_a_rating():
     known, other = RatedAnswer("春山雨", "秋水天", 3), RatedAnswer("春山雨", "秋水霜", 3)
     short, unknown = RatedAnswer("月", "江", 3), RatedAnswer("柳山雨", "秋水天", 3)
     composed = RatedAnswer("春山雨", "秋水霜", 3, "？？？")
@@ -79,7 +73,7 @@ def test_the_corpus_answers_too_where_it_is_given_a_rating() -> None:
     assert rated == [[other, RatedAnswer("春山雨", "秋水天", 7)], [known], [short], [unknown], [composed]]
 
 
-def test_the_log_probabilities_before_are_those_of_all_texts() -> None:
+def test_the_log_probabilities_before_are_those_of_all_texts():
     found, model = dataset(), Table(1, vocab_size=len(VOCABULARY), steps=12, sources=len(VOCABULARY))
     for rated, answers in zip((found[2], found[3]), (ANSWERED, COMPOSED), strict=True):
         for before, answer in zip(rated.before, answers, strict=True):
@@ -90,7 +84,7 @@ def test_the_log_probabilities_before_are_those_of_all_texts() -> None:
             assert before == pytest.approx(single, rel=1e-5)
 
 
-def test_a_batch_has_the_examples_first_and_tells_what_belongs_to_what() -> None:
+def test_a_batch_has_the_examples_first_and_tells_what_belongs_to_what():
     found = dataset()
     batch = collate_rated([found[2], found[0], found[3]])
     source, _, _, label, mask, text_mask, answers, inputs, ratings, before = batch
@@ -103,29 +97,22 @@ def test_a_batch_has_the_examples_first_and_tells_what_belongs_to_what() -> None
         assert np.array_equal(ours, usual)
 
 
-@pytest.mark.parametrize("processes", [1, 2, 3])
-def test_an_epoch_has_every_rated_input_once(processes: int) -> None:
-    found = dataset([ANSWERED] * 7)
-    samplers = [RatedBatches(found, 3, 2, 5, processes, rank) for rank in range(processes)]
+@pytest.mark.parametrize(("processes", "inputs", "together"), [(1, 7, 2), (2, 7, 2), (3, 7, 2), (2, 3, 1)])
+def test_an_epoch_has_every_rated_input_once_and_no_process_is_without(processes, inputs, together):
+    found = dataset([ANSWERED] * inputs)
+    samplers = [RatedBatches(found, 3, together, 5, processes, rank) for rank in range(processes)]
     batches = [list(sampler.batches(0)) for sampler in samplers]
     assert {len(own) for own in batches} == {len(samplers[0])}
-    drawn = [index for own in batches for batch in own for index in batch]
-    assert Counter(index for index in drawn if index >= 2) == Counter(found.rated)
+    rated = [[index for index in batch if index >= 2] for own in batches for batch in own]
+    assert all(rated) and all(len(batch) <= together for batch in rated)
+    once = Counter(index for batch in rated for index in batch)
+    assert {*once} == {*found.rated} and once.total() == max(inputs, len(rated))
     assert all(sum(index < 2 for index in batch) == 3 for own in batches for batch in own)
-    again = RatedBatches(found, 3, 2, 5, processes, 0)
-    assert list(again.batches(0, skip=1)) == batches[0][1:]
-    assert list(again.batches(1)) != batches[0]
+    assert list(samplers[0].batches(0, skip=1)) == batches[0][1:]
+    assert list(samplers[0].batches(1)) != batches[0]
 
 
-def test_no_process_is_without_a_rated_input() -> None:
-    found = dataset([ANSWERED] * 3)
-    own = [list(RatedBatches(found, 2, 1, 5, 2, rank).batches(0)) for rank in range(2)]
-    rated = [[index for index in batch if index in found.rated] for batches in own for batch in batches]
-    assert [len(batch) for batch in rated] == [1] * 4
-    assert {index for batch in rated for index in batch} == {*found.rated}
-
-
-def of_order(rewards: list[float], ratings: list[float], inputs: list[int], gap: float = 1.0) -> list[float]:
+def of_order(rewards, ratings, inputs, gap=1.0):
     total, count = preference_nll(
         *(paddle.to_tensor(values, "float32") for values in (rewards, ratings)),
         paddle.to_tensor(inputs, "int64"),
@@ -136,7 +123,7 @@ def of_order(rewards: list[float], ratings: list[float], inputs: list[int], gap:
 
 @settings(max_examples=50, deadline=None)
 @given(st.lists(st.tuples(st.integers(0, 3), st.integers(1, 5), st.floats(-3, 3)), min_size=1, max_size=12))
-def test_it_is_the_mean_over_the_pairs_of_each_input(answers: list[tuple[int, int, float]]) -> None:
+def test_it_is_the_mean_over_the_pairs_of_each_input(answers):
     total, count = 0.0, 0
     for wanted in range(4):
         own = [(rating, reward) for number, rating, reward in answers if number == wanted]
@@ -146,7 +133,7 @@ def test_it_is_the_mean_over_the_pairs_of_each_input(answers: list[tuple[int, in
     assert of_order(rewards, ratings, inputs, 2.0) == pytest.approx([total, count], abs=1e-4)
 
 
-def test_the_loss_is_that_of_the_examples_and_of_the_order() -> None:
+def test_the_loss_is_that_of_the_examples_and_of_the_order():
     """One example of two tokens, and an input with two answers, the first of which has two texts."""
     draws = np.random.default_rng(3)
     logits = draws.normal(size=(4, 2, 5)).astype(np.float32)
@@ -172,7 +159,7 @@ def test_the_loss_is_that_of_the_examples_and_of_the_order() -> None:
     assert all(np.abs(tensors[0].grad.numpy()[row]).sum() > 0 for row in range(4))
 
 
-def test_the_command_learns_the_order(trained: dict[str, Trained], tmp_path: Path) -> None:
+def test_the_command_learns_the_order(trained, tmp_path):
     """From ratings of the session's tiny model by which it is to prefer the last answer."""
     before = trained["transformer"]
     train = (before.folder.parent / "train.tsv").read_text(encoding="utf-8").splitlines()
@@ -197,7 +184,7 @@ output_dir: {tmp_path}/run
     assert "24 to 12 inputs" in outcome.stderr and "own answers to 0 of them" in outcome.stderr
     assert "dev perplexity" in outcome.stderr
 
-    def margin(folder: Path) -> float:
+    def margin(folder):
         """Return by how much the better answers are likelier, in the mean."""
         loaded = load_model(folder, TASK)
         vocabulary = loaded.trained.vocabularies["text"]
@@ -213,7 +200,7 @@ output_dir: {tmp_path}/run
 
 
 @pytest.fixture(scope="module")
-def bundle(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def bundle(tmp_path_factory):
     """Return the folder of an untrained Transformer with the marks."""
     folder = tmp_path_factory.mktemp("judge")
     half = len(CHARACTERS) // 2
@@ -230,7 +217,7 @@ def bundle(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder / "run" / "last"
 
 
-def composed(count: int, seed: int = 1) -> list[RatedAnswer]:
+def composed(count, seed=1):
     """Return couplets of five characters."""
     draws = np.random.default_rng(seed)
     lines = ["".join(draws.choice([*CHARACTERS], 5, replace=False)) for _ in range(2 * count)]
@@ -238,27 +225,27 @@ def composed(count: int, seed: int = 1) -> list[RatedAnswer]:
     return [RatedAnswer(a, b, 0.0, "？" * 5) for a, b in pairs]
 
 
-def taste(predictor: ComposingPredictor, answers: list[RatedAnswer]) -> np.ndarray:
+def taste(predictor, answers):
     """Return ratings by a reader who likes likely lines and one side of the states, [N]."""
     rows = measured(predictor, answers)
     return 5 + 50 * rows[:, 0] + 100 * rows[:, 4]
 
 
-def test_what_is_read_back_is_what_the_scores_are_of(bundle: Path) -> None:
+def test_what_is_read_back_is_what_the_scores_are_of(bundle):
     predictor = paddle_dialog.load(bundle)
     answers = composed(3)
-    back = ReverseModel(predictor.step_model, predictor.vocabulary)
-    lines, found = [a.first for a in answers], [[a.second] for a in answers]
-    scores, states = back.read(lines, found)
-    assert np.concatenate(scores) == pytest.approx(np.concatenate(back.scores(lines, found)), rel=1e-5)
+    lines, found = [a.first for a in answers], [a.second for a in answers]
+    scores, states = predictor.reverse.read(lines, found)
+    alone = predictor.reverse.scores(lines, [[text] for text in found])
+    assert scores == pytest.approx(np.concatenate(alone), rel=1e-5)
     rows = measured(predictor, answers)
-    assert rows.shape == (3, 1 + 16) and rows[:, 1:] == pytest.approx(np.concatenate(states))
+    assert rows.shape == (3, 1 + 16) and rows[:, 1:] == pytest.approx(states)
     source, lengths = encode_sources([np.array(TO_FIRST.source(predictor.vocabulary, answers[0].second))])
     single = text_log_probs(predictor.step_model, source, lengths, [predictor.vocabulary.encode(lines[0])])
-    assert scores[0][0] == pytest.approx(single[0] / 6, rel=1e-5)
+    assert scores[0] == pytest.approx(single[0] / 6, rel=1e-5)
 
 
-def test_the_command_fits_a_judge_that_composing_heeds(bundle: Path, tmp_path: Path) -> None:
+def test_the_command_fits_a_judge_that_composing_heeds(bundle, tmp_path):
     reader = paddle_dialog.load(bundle)
     records = []
     for seed in range(40):
@@ -282,7 +269,7 @@ def test_the_command_fits_a_judge_that_composing_heeds(bundle: Path, tmp_path: P
     assert JUDGE in load_bundle(tmp_path / "out").extra
 
 
-def test_a_damaged_judge_is_told(bundle: Path, tmp_path: Path) -> None:
+def test_a_damaged_judge_is_told(bundle, tmp_path):
     other = load_bundle(bundle)
     wrong = {**other.extra, JUDGE: Judge(np.zeros(3)).to_bytes()}
     save_bundle(dataclasses.replace(other, extra=wrong), tmp_path / "wrong")

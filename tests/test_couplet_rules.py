@@ -1,35 +1,34 @@
 """The rules of form as the search keeps them, and candidates to choose from, against looking at every text."""
 
-from __future__ import annotations
-
 import itertools
 import math
 
 import numpy as np
 import pytest
-from couplet_toys import LEVEL, NO_RULES, OBLIQUE, ROOMY, log_prob, toy
+from couplet_toys import LEVEL, NO_RULES, OBLIQUE, ROOMY, best, log_prob, toy
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from paddle_dialog.decoding.interface import Hypothesis
 from paddle_dialog.decoding.processors import Prefixes
 from paddle_dialog.tasks.couplet.config import RulesConfig
-from paddle_dialog.tasks.couplet.direction import TO_FIRST, TO_SECOND
-from paddle_dialog.tasks.couplet.form import form_report
 from paddle_dialog.tasks.couplet.line_plan import CharacterTable, Planner
-from paddle_dialog.tasks.couplet.rules import RELAXATION_ORDER, Rules, broken_rules, describe
+from paddle_dialog.tasks.couplet.prompts import TO_FIRST, TO_SECOND
+from paddle_dialog.tasks.couplet.rules import (
+    RELAXATION_ORDER,
+    Rules,
+    broken_rules,
+    describe,
+    form_report,
+    wanted_final_tone,
+)
 from paddle_dialog.tasks.couplet.search import PENALTY, BeamResult, DiverseBeamPenalty, choose, free_positions
-from paddle_dialog.text.characters import is_hanzi, is_punctuation
-from paddle_dialog.text.tones import tones
+from paddle_dialog.text.characters import is_hanzi, is_punctuation, tones
 
 STRATEGIES = [{"strategy": "beam", "n_best": 3}, {"strategy": "greedy"}, {"strategy": "sample", "n_best": 3}]
 FIRST_LINES = st.text(alphabet="春山雨水月风，。龘A", min_size=1, max_size=5).filter(
     lambda line: any(is_hanzi(character) for character in line)
 )
-
-
-def best(predictor, first, **options):
-    return predictor.predict([first], **options)[0][0]
 
 
 def test_a_run_shows_greedy_answers_whatever_its_engine():
@@ -47,13 +46,13 @@ def test_a_run_shows_greedy_answers_whatever_its_engine():
 )
 def test_every_candidate_of_every_strategy_keeps_every_rule(line, seed, strategy, direction):
     predictor = toy(ROOMY, seed, {"tone_weight": 1.0}, marks=True, **strategy)
-    (candidates,) = predictor.predict([line], direction=direction)
+    (candidates,) = predictor.predict([line], second=direction.writes_first)
     assert len(candidates) == strategy.get("n_best", 1)
     for candidate in candidates:
         form = form_report(*direction.pair(line, candidate.text))
         assert form.length_equal and form.punctuation_aligned and form.repeats_mirrored
         assert not form.shares_character
-        assert direction.wanted_final_tone(line) in tones([c for c in candidate.text if is_hanzi(c)][-1])
+        assert wanted_final_tone(line, direction) in tones([c for c in candidate.text if is_hanzi(c)][-1])
         assert [(p, c) for p, c in enumerate(candidate.text) if c in "，。"] == [
             (p, c) for p, c in enumerate(line) if c in "，。"
         ]
@@ -113,7 +112,6 @@ def test_a_batch_is_answered_as_each_line_alone(firsts, strategy, seed):
         assert [c.score for c in alone] == pytest.approx([c.score for c in candidates])
 
 
-# Each with the text or its properties that the rule alone leaves.
 def test_the_tone_weight_is_what_a_character_must_be_better_by():
     first, rules = "春", {**NO_RULES, "same_length": True}
     for seed in range(10):
@@ -179,19 +177,20 @@ def test_the_rules_in_words():
 
 
 TABLE = CharacterTable(toy(LEVEL + OBLIQUE + "，").vocabulary)
-ID = TABLE.vocabulary.id
 
 
-def test_a_character_of_both_tones_asks_for_none():
-    penalties = Planner(TABLE, Rules(tone_weight=0.5)).plan("看月", {}).penalties
-    assert penalties[0][ID("春")] == penalties[0][ID("雨")] == 0
-    assert (penalties[1][ID("春")], penalties[1][ID("雨")]) == (0, 0.5)
-
-
-def test_a_mark_may_end_a_line_whose_marks_need_not_be_those_of_the_other():
-    penalties = Planner(TABLE, Rules(frozenset({"same_length", "final_tone"}))).plan("春月", {}).penalties
-    assert penalties[1][ID("，")] == 0 == penalties[1][ID("春")]
-    assert penalties[1][ID("雨")] == np.inf
+@pytest.mark.parametrize(
+    ("rules", "line", "place", "penalties"),
+    [
+        (Rules(tone_weight=0.5), "看月", 0, {"春": 0, "雨": 0}),  # a character of both tones asks for none
+        (Rules(tone_weight=0.5), "看月", 1, {"春": 0, "雨": 0.5}),
+        # A mark may end a line whose marks need not be those of the other.
+        (Rules(frozenset({"same_length", "final_tone"})), "春月", 1, {"，": 0, "春": 0, "雨": np.inf}),
+    ],
+)
+def test_what_a_plan_takes_off_by_hand(rules, line, place, penalties):
+    planned = Planner(TABLE, rules).plan(line, {}).penalties[place]
+    assert {char: planned[TABLE.vocabulary.id(char)] for char in penalties} == penalties
 
 
 @pytest.mark.parametrize(("total", "takes_the_like_one"), [(-5.5, False), (-6.5, True)])
@@ -214,7 +213,7 @@ LONGER_LINES = st.text("春山雨水月风，。", min_size=1, max_size=7).filte
 )
 
 
-def unlike(one: str, other: str) -> int:
+def unlike(one, other):
     return sum(a != b for a, b in zip(one, other, strict=True) if not is_punctuation(a))
 
 

@@ -94,7 +94,7 @@ def test_corpus_and_vocabulary_and_every_failure_to_get_them(
     assert "give a TSV file" in refusal(read_couplets, "paddlenlp")
 
     offer(archive(), "data")
-    with caplog.at_level("WARNING", logger="paddle_dialog.tasks.couplet.couplets"):
+    with caplog.at_level("WARNING", logger="paddle_dialog"):
         assert read_couplets("paddlenlp") == [Couplet("春风，来", "秋雨，去"), Couplet("山高", "水长")]
     assert "paddlenlp:train: 1 pairs left out" in caplog.text
     served.unlink()  # what was fetched once is not fetched again

@@ -12,13 +12,19 @@ from poem_toys import SEEDS
 
 from paddle_dialog.decoding.processors import Prefixes
 from paddle_dialog.errors import UserError
-from paddle_dialog.tasks.poem.data import FORM_TOKENS, NEWLINE, SAMPLE, Poem, limit_length, read_texts
-from paddle_dialog.tasks.poem.dataset import (
+from paddle_dialog.tasks.poem.data import (
+    FORM_TOKENS,
+    NEWLINE,
+    SAMPLE,
     EncodedPoem,
+    Poem,
+    PoemDataConfig,
+    Poems,
+    RunningText,
     Windows,
     collate,
     cut_text,
-    single_rows,
+    read_poems,
     stream_poems,
     stream_text,
 )
@@ -37,7 +43,7 @@ from paddle_dialog.tasks.poem.forms import (
     rhymes,
     split_lines,
 )
-from paddle_dialog.text.tones import can_be_level, can_be_oblique
+from paddle_dialog.text.characters import can_be_level, can_be_oblique
 from paddle_dialog.text.vocabulary import SPECIAL_TOKENS, Vocabulary
 
 POEM = Poem("登鹳雀楼", "白日依山尽，黄河入海流。欲穷千里目，更上一层楼。")
@@ -65,10 +71,10 @@ def texts_of(stream):
 def test_a_file_of_poems_or_of_text_is_read(tmp_path):
     poems = tmp_path / "poems.txt.xz"
     poems.write_bytes(lzma.compress("题\t床前明月光,疑是 地上霜.\n\n\t无题\n".encode()))
-    assert read_texts(str(poems)) == [Poem("题", "床前明月光，疑是地上霜。"), Poem("", "无题")]
+    assert read_poems(str(poems)) == [Poem("题", "床前明月光，疑是地上霜。"), Poem("", "无题")]
     text = tmp_path / "text.txt"
     text.write_text("First:\nBefore we  go\n\nAll:\n", encoding="utf-8")
-    assert read_texts(str(text), running=True) == "First:\nBefore we  go\n\nAll:"
+    assert RunningText(str(text)).text == "First:\nBefore we  go\n\nAll:"
 
 
 def test_form_and_title_stand_before_the_begin_token_and_are_not_learned():
@@ -76,7 +82,6 @@ def test_form_and_title_stand_before_the_begin_token_and_are_not_learned():
     assert list(texts_of(poem.stream())) == [("<bos>" + POEM.body, 0, POEM.body + "<eos>")]
     titled = [("<五绝>登鹳雀楼<bos>" + POEM.body, -5, POEM.body + "<eos>")]
     assert list(texts_of(poem.stream(True, True))) == titled
-    assert list(texts_of(single_rows([POEM], TOKENS, 256, titled=True)[0])) == titled
 
 
 def test_an_epoch_has_each_poem_once_in_an_order_of_its_own():
@@ -101,32 +106,30 @@ def test_windows_have_one_length_and_no_padding():
     np.testing.assert_array_equal(batch[2].ravel(), np.arange(10, 30))
     windows.set_epoch(7)
     assert len(windows) == 4
-
-
-def test_running_text_is_cut_at_other_places_each_epoch_and_read_whole_in_an_evaluation():
-    ids = np.array(TOKENS.encode("xy" * 11 + "x"))
-    places = {int(cut_text(ids, 4, 1, epoch)[0, 2]) for epoch in range(20)}
-    assert len(places) == 2
-    assert all(begin == "<bos>" for text, *_ in texts_of(cut_text(ids, 4, 1, 0)) for begin in [text[:5]])
-    rows = single_rows("xy" * 11 + "x", TOKENS, 10)
-    assert list(rows.lengths) == [10, 10, 3]
-    assert sum(int(rows[index][:, 3].sum()) for index in range(3)) == 23
-
-
-def test_poems_that_are_too_long_are_skipped():
-    poems = [Poem("甲", "甲乙丙丁"), Poem("乙", "甲乙")]
-    skipped = "1 poems, 1 others skipped as longer than 3 characters"
-    assert limit_length(poems, 3) == ([poems[1]], skipped)
-    with pytest.raises(UserError, match="every poem has more than 1 characters; set it higher"):
-        limit_length(poems, 1)
-
-
-def test_a_text_of_one_character_is_told():
     with pytest.raises(UserError, match="has a single character; give more text"):
         Windows(lambda epoch: stream_text(np.arange(10, 11)), 5)
 
 
-POEMS = read_texts(str(SAMPLE))
+def test_running_text_is_cut_at_other_places_each_epoch_and_read_whole_in_an_evaluation(tmp_path):
+    ids = np.array(TOKENS.encode("xy" * 11 + "x"))
+    places = {int(cut_text(ids, 4, 1, epoch)[0, 2]) for epoch in range(20)}
+    assert len(places) == 2
+    assert all(begin == "<bos>" for text, *_ in texts_of(cut_text(ids, 4, 1, 0)) for begin in [text[:5]])
+    (tmp_path / "text.txt").write_text("xy" * 11 + "x", encoding="utf-8")
+    rows = RunningText(str(tmp_path / "text.txt")).rows(TOKENS, 10)
+    assert [int(row[:, 3].sum()) for row in rows] == [len(row) for row in rows] == [10, 10, 3]
+
+
+def test_poems_that_are_too_long_are_skipped(tmp_path):
+    (tmp_path / "poems.txt").write_text("甲\t甲乙丙丁\n乙\t甲乙\n", encoding="utf-8")
+    texts = Poems(str(tmp_path / "poems.txt"), PoemDataConfig(max_length=3))
+    assert (texts.poems, texts.skipped) == ([Poem("乙", "甲乙")], 1)
+    assert texts.note == "1 poems, 1 others skipped as longer than 3 characters"
+    with pytest.raises(UserError, match="every poem has more than 1 characters; set it higher"):
+        Poems(str(tmp_path / "poems.txt"), PoemDataConfig(max_length=1))
+
+
+POEMS = read_poems(str(SAMPLE))
 HANZI = sorted(
     {char for poem in POEMS for line in split_lines(poem.body) for char in line} | set("".join(SEEDS))
 )
@@ -170,7 +173,8 @@ def test_what_is_drawn_keeps_the_form_and_the_given_characters(form, seed, data)
 def test_what_poets_wrote_is_allowed_where_it_keeps_the_form(poem):
     form = form_of(poem.body)
     report = report_form(poem.body, form)
-    plan = make_plan(form, {}, tones=report.tones, rhyme=report.rhyme, most=9)
+    broken = [rule for rule in ("tones", "rhyme") if not getattr(report, rule)]
+    plan = make_plan(form, {}, dropped=[*broken, "once", "twice"])
     first = split_lines(poem.body)[0][-1]
     if can_be_level(first) and can_be_oblique(first):
         pytest.skip("the end of the first line is left open by its two readings")
@@ -217,10 +221,10 @@ def test_given_characters_that_no_pattern_has_room_for_relax_the_tones_alone():
 
 
 def test_no_character_stands_twice():
-    free = make_plan(FORMS["五绝"], {}, tones=False, rhyme=False)
-    assert not {"白", "日"} & allowed(free, "白日")
-    assert {"白", "日"} < allowed(make_plan(FORMS["五绝"], {}, False, False, most=2), "白日")
-    assert "白" not in allowed(make_plan(FORMS["五绝"], {}, False, False, most=2), "白日白")
+    free = ("tones", "rhyme")
+    assert not {"白", "日"} & allowed(make_plan(FORMS["五绝"], {}, dropped=free), "白日")
+    twice = make_plan(FORMS["五绝"], {}, dropped=[*free, "once"])
+    assert {"白", "日"} < allowed(twice, "白日") and "白" not in allowed(twice, "白日白")
 
 
 def test_given_ends_without_a_common_rhyme_relax_the_rhyme():

@@ -5,14 +5,13 @@ import math
 import pickle
 import random
 import re
-from pathlib import Path
 
 import numpy as np
 import paddle
 import pytest
 from chromium import needs_chromium
 from command import records, run_here
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from page_browser import opened, serving
 from serving_toys import loader, post, served
@@ -24,11 +23,13 @@ from paddle_dialog.errors import UserError
 from paddle_dialog.recipes import load_model
 from paddle_dialog.serving.config import LimitsConfig
 from paddle_dialog.tasks.sentiment.api import SentimentEndpoint
-from paddle_dialog.tasks.sentiment.config import LinearConfig, SentimentConfig, SentimentDataConfig
 from paddle_dialog.tasks.sentiment.data import (
     ALWAYS,
+    LinearConfig,
     Review,
     ReviewEncoder,
+    SentimentConfig,
+    SentimentDataConfig,
     collate,
     contributions,
     ngram_buckets,
@@ -56,7 +57,7 @@ output_dir: {folder}/run
 """
 
 
-def toy_reviews() -> list[str]:
+def toy_reviews():
     """Write 700 reviews in which a 不 before 好 or 坏 turns its meaning, so that single characters tell nothing."""
     generator = random.Random(4)
     lines: dict[str, None] = {}
@@ -75,7 +76,7 @@ def toy_reviews() -> list[str]:
     params=[("lstm", "max", 0, 8), ("transformer", "attention", 0, 20), ("lstm", "max", 4096, 1)],
     ids=["lstm", "transformer", "linear"],
 )
-def toy(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def toy(request, tmp_path_factory):
     """Return the recipe of a model that was trained to tell the toy reviews apart."""
     model, pooling, buckets, epochs = request.param
     folder, lines = tmp_path_factory.mktemp("sentiment"), toy_reviews()
@@ -92,7 +93,7 @@ def toy(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
     return path
 
 
-def test_reviews_are_judged_and_measured(toy: Path, tmp_path: Path) -> None:
+def test_reviews_are_judged_and_measured(toy, tmp_path):
     files = ("--predictions", tmp_path / "out.jsonl", "--figures", tmp_path)
     (result,) = records(run_here("evaluate", "-c", toy, "--json", *files))
     assert [path.name for path in tmp_path.glob("*.png")] == ["confusion.png"]
@@ -111,7 +112,7 @@ def test_reviews_are_judged_and_measured(toy: Path, tmp_path: Path) -> None:
     assert run_here("predict", "-c", toy, "房间不好").stdout.startswith("negative\t")
 
 
-def test_what_tokens_add_is_the_whole_logit_on_arrays_and_through_paddle(toy: Path) -> None:
+def test_what_tokens_add_is_the_whole_logit_on_arrays_and_through_paddle(toy):
     fast = load_model(toy.parent / "run" / "best").predictor
     assert isinstance(fast, SentimentPredictor)
     vocabularies = fast.trained.vocabularies
@@ -130,7 +131,7 @@ def test_what_tokens_add_is_the_whole_logit_on_arrays_and_through_paddle(toy: Pa
     np.testing.assert_allclose(told, good, atol=1e-5)
 
 
-def test_what_is_not_sure_enough_is_unclear(toy: Path) -> None:
+def test_what_is_not_sure_enough_is_unclear(toy):
     unsure = ("predict", "-c", toy, "-o", "unclear_below=1.0", "房间书")
     assert run_here(*unsure).stdout.startswith("unclear\t")
     (record,) = records(run_here(*unsure, "--json"))
@@ -142,7 +143,7 @@ def test_what_is_not_sure_enough_is_unclear(toy: Path) -> None:
 
 
 @pytest.mark.parametrize("language", ["zh", "en"])
-def test_phrases_that_ship_are_of_both_labels_and_some_of_neither(language: str) -> None:
+def test_phrases_that_ship_are_of_both_labels_and_some_of_neither(language):
     phrases = read_phrases(f"phrases_{language}", "characters" if language == "zh" else "words")
     labels: dict[str, set[int]] = {}
     for phrase in phrases:
@@ -153,21 +154,22 @@ def test_phrases_that_ship_are_of_both_labels_and_some_of_neither(language: str)
     assert ("不 吵" if language == "zh" else "not bad .") in labels
 
 
-def test_frames_become_phrases(tmp_path: Path) -> None:
+def test_frames_become_phrases(tmp_path):
     file = tmp_path / "phrases.txt"
     file.write_text("# why\n1\t不*。\t吵, 贵\n01\t*\t嗯\n", encoding="utf-8")
     found = [("".join(phrase.tokens), phrase.label) for phrase in read_phrases(str(file), "characters")]
     assert found == [("不吵。", 1), ("不贵。", 1), ("嗯", 0), ("嗯", 1)]
 
 
-def test_tokens_are_those_of_the_treebank_and_characters() -> None:
+def test_tokens_are_those_of_the_treebank_and_characters():
     tokens = tokens_of("I didn’t like it, it's a so-so film.But 3.5 stars!", "words")
     assert " ".join(tokens) == "i did n't like it , it 's a so-so film . but 3.5 stars !"
     assert tokens_of("i did n't , it 's", "words") == ["i", "did", "n't", ",", "it", "'s"]
     assert tokens_of("Ａ好 &amp; 坏", "characters") == ["a", "好", "&", "坏"]
+    assert shortened("abcdefghij", 8) == list("abcdefij") and shortened("abc", 8) == list("abc")
 
 
-def test_ngrams_fall_into_buckets_by_their_tokens_alone() -> None:
+def test_ngrams_fall_into_buckets_by_their_tokens_alone():
     found = ngram_buckets(["a", "b", "a", "b"], 3, 1 << 20)
     assert found.shape == (3, 4) and found[1, 3] == 0 and not found[2, 2:].any()
     assert found[0, 0] == found[0, 2] and found[1, 0] == found[1, 2]
@@ -177,26 +179,23 @@ def test_ngrams_fall_into_buckets_by_their_tokens_alone() -> None:
     assert not ngram_buckets(["a"], 3, 64)[1:].any()
 
 
+@settings(deadline=None)
 @given(st.lists(st.sampled_from("abcd"), min_size=1, max_size=12), st.integers(1, 3), st.integers(0, 99))
-def test_contributions_and_bias_are_the_logit(tokens: list[str], longest: int, seed: int) -> None:
+def test_contributions_and_bias_are_the_logit(tokens, longest, seed):
     table = np.random.default_rng(seed).normal(size=16)
     found = ngram_buckets(tokens, longest, 16)
     logit = table[present(found)].sum()
     assert contributions(found, table).sum() + table[ALWAYS] == pytest.approx(logit)
 
 
-def test_contributions_of_a_pair_are_shared() -> None:
+def test_contributions_of_a_pair_are_shared():
     table = np.zeros(1 << 16)
     found = ngram_buckets(["not", "good", "not"], 2, 1 << 16)
     table[found[0, 0]], table[found[1, 0]] = 1.0, -3.0  # "not", which stands twice, and "not good"
     np.testing.assert_allclose(contributions(found, table), [0.5 - 1.5, -1.5, 0.5])
 
 
-def test_long_reviews_keep_beginning_and_end() -> None:
-    assert shortened("abcdefghij", 8) == list("abcdefij") and shortened("abc", 8) == list("abc")
-
-
-def test_without_a_linear_machine_no_ngram_has_a_bucket() -> None:
+def test_without_a_linear_machine_no_ngram_has_a_bucket():
     config = SentimentConfig(task="sentiment", linear=LinearConfig(buckets=0))
     encoded = ReviewEncoder(config, Vocabulary([*SPECIAL_TOKENS, "好"])).encode(Review(["好", "x"], 1))
     assert encoded.ids.tolist() == [4, Vocabulary.unk_id] and encoded.buckets.tolist() == [ALWAYS]
@@ -249,7 +248,7 @@ def test_the_loss_is_the_mean_by_the_weights_of_the_reviews():
 GOOD, BAD = "好房间", "房间坏"
 
 
-def predictor() -> SentimentPredictor:
+def predictor():
     """Return a network that has learned nothing beside a linear classifier that knows 好 and 坏."""
     vocabulary = Vocabulary([*SPECIAL_TOKENS, *"好坏房间"])
     model = LstmAttentionConfig(embedding_size=8, hidden_size=8, num_layers=1)
@@ -299,7 +298,7 @@ def test_the_tab_colours_the_words(browser):
 
 
 @pytest.mark.parametrize("language", ["zh", "en"])
-def test_reviews_of_emoji_of_traditional_characters_and_of_nothing(language: str) -> None:
+def test_reviews_of_emoji_of_traditional_characters_and_of_nothing(language):
     shipped = paddle_dialog.load(f"sentiment_{language}")
     assert [one.shown for one in shipped.predict(["😀👍", "😡", "👎👎😀"])] == [1, 0, 0]
     with pytest.raises(UserError, match=r"has no .* word"):

@@ -106,7 +106,7 @@ def test_requests_with_other_locks_share_a_search_and_other_rules_do_not():
     ]
     assert jobs[0].settings == jobs[1].settings
     assert len({job.settings for job in jobs}) == 3
-    with mock.patch.object(predictor._search, "candidates", wraps=predictor._search.candidates) as search:
+    with mock.patch.object(predictor, "_candidates", wraps=predictor._candidates) as search:
         together = endpoint.answer([job.item for job in jobs[:2]], jobs[0].settings)
     assert search.call_count == 1
     alone = [endpoint.answer([job.item], job.settings)[0] for job in jobs[:2]]

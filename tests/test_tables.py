@@ -10,8 +10,7 @@ from command import ROOT
 
 from paddle_dialog.tasks.couplet.couplets import Couplet
 from paddle_dialog.tasks.poem.forms import NAMES
-from paddle_dialog.text.characters import is_hanzi
-from paddle_dialog.text.tones import TABLE, Tone, read_classes, tones
+from paddle_dialog.text.characters import TONE_TABLE, Tone, is_hanzi, read_classes, tones
 from tools.weights import tone_table as TONES
 from tools.weights.couplet import associations as ASSOCIATIONS
 from tools.weights.poem import rhyme_table as RHYMES
@@ -72,7 +71,7 @@ def test_the_table_is_what_the_libraries_say():
 
 
 def test_each_character_stands_once():
-    characters = TABLE.read_text(encoding="utf-8").replace("\n", "")
+    characters = TONE_TABLE.read_text(encoding="utf-8").replace("\n", "")
     assert len(set(characters)) == len(characters) > 40_000
     assert all(map(is_hanzi, characters))
 

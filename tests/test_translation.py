@@ -3,7 +3,6 @@
 import json
 import random
 import re
-from pathlib import Path
 
 import numpy as np
 import paddle
@@ -21,13 +20,11 @@ from paddle_dialog.models.seq2seq import PointerSeq2Seq
 from paddle_dialog.serving.config import LimitsConfig
 from paddle_dialog.serving.endpoint import NoResult, WordFilter
 from paddle_dialog.tasks.translation.api import TranslationEndpoint
-from paddle_dialog.tasks.translation.config import (
+from paddle_dialog.tasks.translation.data import (
+    Pair,
     TranslationConfig,
     TranslationDataConfig,
     TranslationDecodingConfig,
-)
-from paddle_dialog.tasks.translation.data import (
-    Pair,
     collate,
     encode_pair,
     join,
@@ -51,7 +48,7 @@ output_dir: {folder}/run
 """
 
 
-def toy_pairs() -> list[tuple[str, str]]:
+def toy_pairs():
     """Write 2,600 sentences of a language in which each word has one translation and names stay as they are."""
     generator = random.Random(3)
     sentences: dict[str, None] = {}
@@ -63,7 +60,7 @@ def toy_pairs() -> list[tuple[str, str]]:
 
 
 @pytest.fixture(scope="module")
-def toy(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def toy(tmp_path_factory):
     """Return the recipe of a model that was trained on the toy language."""
     folder = tmp_path_factory.mktemp("translation")
     pairs = toy_pairs()
@@ -77,7 +74,7 @@ def toy(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-def test_sentences_with_unknown_names_are_translated_without_a_fault(toy: Path) -> None:
+def test_sentences_with_unknown_names_are_translated_without_a_fault(toy):
     (result,) = records(run_here("evaluate", "-c", toy, "--json"))
     assert result["n"] == 100 and result["perplexity"] < 1.05
     assert result["bleu"] > 98 and result["chrf"] > 98
@@ -95,13 +92,13 @@ def test_sentences_with_unknown_names_are_translated_without_a_fault(toy: Path) 
         assert first["text"] == target and second["score"] < first["score"] <= 0
 
 
-def test_a_text_of_two_sentences_is_translated_sentence_by_sentence(toy: Path) -> None:
+def test_a_text_of_two_sentences_is_translated_sentence_by_sentence(toy):
     sentences = ["之乎者也。", "曰吾汝其！"]
     lone = [run_here("predict", "-c", toy, sentence).stdout.strip() for sentence in sentences]
     assert run_here("predict", "-c", toy, "".join(sentences)).stdout.strip() == "".join(lone)
 
 
-def test_paddles_own_beam_search_translates_the_same(toy: Path) -> None:
+def test_paddles_own_beam_search_translates_the_same(toy):
     sources = [source for source, _ in toy_pairs()[2500:2506]]
     plain = ("predict", "-c", toy, "--json", "-o", "decoding.length_penalty=none", *sources)
     fast, reference = (
@@ -110,7 +107,7 @@ def test_paddles_own_beam_search_translates_the_same(toy: Path) -> None:
     assert len(fast) == 6 and [first for first, *_ in reference] == [first for first, *_ in fast]
 
 
-def test_arrays_give_the_numbers_of_the_network(toy: Path) -> None:
+def test_arrays_give_the_numbers_of_the_network(toy):
     predictor = paddle_dialog.load(toy.parent / "run" / "best")
     assert isinstance(predictor, TranslationPredictor)
     sources = ["之刀乎刁", "者也曰刁吾"]
@@ -126,7 +123,7 @@ def test_arrays_give_the_numbers_of_the_network(toy: Path) -> None:
     np.testing.assert_allclose(weights.sum(axis=1), 1.0, atol=1e-5)
 
 
-def test_pairs_are_read_either_way_and_in_words(tmp_path: Path) -> None:
+def test_pairs_are_read_either_way_and_in_words(tmp_path):
     path = tmp_path / "pairs.tsv"
     path.write_text("I am  here\tje suis là\n\n a b\tc\n", encoding="utf-8")
     assert read_pairs(str(path), "words") == [
@@ -139,14 +136,14 @@ def test_pairs_are_read_either_way_and_in_words(tmp_path: Path) -> None:
         assert join(split(text, unit), unit) == joined
 
 
-def test_long_pairs_are_skipped() -> None:
+def test_long_pairs_are_skipped():
     pairs = [Pair("abc", "d"), Pair("a", "b")]
     assert limit_length(pairs, 2) == ([("a", "b")], "1 pairs, 1 skipped as too long")
     with pytest.raises(UserError, match="every pair has more than 1 tokens"):
         limit_length(pairs[:1], 1)
 
 
-def test_unknown_tokens_are_numbered_as_they_come_in_their_source() -> None:
+def test_unknown_tokens_are_numbered_as_they_come_in_their_source():
     vocabulary = Vocabulary([*SPECIAL_TOKENS, "a", "b"])  # V is 6
     encoded = encode_pair(Pair("xayx", "yazb"), vocabulary)
     assert encoded.source.tolist() == [6, 4, 7, 6, Vocabulary.eos_id]
@@ -168,7 +165,7 @@ def test_no_ngram_is_written_twice_where_that_is_asked_for():
 TEXT = "之乎。者也！"
 
 
-def predictor(**decoding: int) -> TranslationPredictor:
+def predictor(**decoding):
     """Return a translator that has learned nothing."""
     vocabulary = Vocabulary([*SPECIAL_TOKENS, *"之乎者也的吗人啊。！"])
     model = TransformerConfig(width=16, num_heads=2, inner_width=16, encoder_layers=1, decoder_layers=1)
@@ -250,14 +247,14 @@ def test_the_tab_shows_translation_and_attention(browser):
 
 
 @pytest.fixture(scope="module")
-def shipped() -> TranslationPredictor:
+def shipped():
     """Return the translator that ships."""
     predictor = paddle_dialog.load("translation")
     assert isinstance(predictor, TranslationPredictor)
     return predictor
 
 
-def test_a_missing_end_and_traditional_characters_change_nothing(shipped: TranslationPredictor) -> None:
+def test_a_missing_end_and_traditional_characters_change_nothing(shipped):
     texts = ["三人行必有我师焉", "三人行必有我师焉，", "“三人行必有我师焉”", "醉翁之意不在酒"]
     bare, comma, quoted, drunk = (answers[0].text for answers in shipped.predict(texts))
     marked = shipped.predict([f"{texts[0]}。", "“三人行必有我师焉。”", f"{texts[3]}。"])
@@ -267,14 +264,14 @@ def test_a_missing_end_and_traditional_characters_change_nothing(shipped: Transl
     assert whole.text == shipped.predict(["晋太元中，武陵人捕鱼为业。"])[0][0].text + bare
 
 
-def test_the_first_translation_stays_the_first(shipped: TranslationPredictor) -> None:
+def test_the_first_translation_stays_the_first(shipped):
     texts = ["此十二人者，或伏死于窟穴。", "上闻之，召诸将议，余人不预。", "内者，吾甲兵顿，士民病。"]
     few, many = shipped.predict(texts, 1), shipped.predict(texts, 9)
     for one, nine in zip(few, many, strict=True):
         assert one[0] == nine[0] and len({each.text for each in nine}) == 9
 
 
-def test_what_is_not_to_be_trusted_is_said(shipped: TranslationPredictor) -> None:
+def test_what_is_not_to_be_trusted_is_said(shipped):
     texts = ["我觉得这个电影不太好看", "此二人者，皆圣人也；然犹不能无役身以进，如此其污也！"]
     modern, looped, plain = shipped.predict_records([*texts, "学而时习之，不亦说乎？"])
     assert modern["unsure"] == "modern" and "modern Chinese" in str(shipped.note_of(modern))

@@ -1,8 +1,10 @@
-"""Kinds of characters, one normal form for lines of Chinese text, simplified characters, and the language of a text.
+"""Characters: their kinds, a normal form for lines of Chinese, simplified ones, the language of a text, and tones.
 
 `simplified.txt` has the traditional characters on its first line and the simplified ones on its second. It is the
 first choice of OpenCC's characters (TSCharacters.txt, https://github.com/BYVoid/OpenCC, Apache-2.0) within the basic
 plane; with a few more that conversations have (妳, 祇, 瞭) and without 著, which is simplified too.
+
+`tools/weights/tone_table.py` makes `tones.txt` and says where its classes come from.
 """
 
 from __future__ import annotations
@@ -11,6 +13,7 @@ import logging
 import re
 import string
 import unicodedata
+from enum import Enum
 from functools import cache
 from pathlib import Path
 from typing import Literal
@@ -73,7 +76,7 @@ def _is_invisible(char: str) -> bool:
 
 
 _KEPT = "\ue000"  # of the private use area, in no text
-TABLE = Path(__file__).with_name("simplified.txt")
+SIMPLIFIED_TABLE = Path(__file__).with_name("simplified.txt")
 _SKY = re.compile("乾(?=[坤隆元卦清])")  # 乾坤, but not 乾燥
 _PARTICLE = re.compile("(?<![显原专编译论遗巨土名])著(?![名作称述者书])")  # 看著, but not 著名 or 显著
 
@@ -107,7 +110,7 @@ def simplified_line(text: str) -> str:
 
 @cache
 def _table() -> dict[int, str]:
-    traditional, plain = TABLE.read_text(encoding="utf-8").splitlines()
+    traditional, plain = SIMPLIFIED_TABLE.read_text(encoding="utf-8").splitlines()
     return dict(zip(map(ord, traditional), plain, strict=True))
 
 
@@ -132,3 +135,46 @@ def language_of(text: str) -> LanguageName | None:
 def is_one_word(text: str) -> bool:
     """Return whether a text has one run of Latin letters and no hanzi."""
     return len(_WORD.findall(text)) == 1 and not _HANZI.search(text)
+
+
+class Tone(Enum):
+    """The two tone classes of Chinese verse."""
+
+    LEVEL = "平"
+    OBLIQUE = "仄"
+
+
+TONE_TABLE = Path(__file__).with_name("tones.txt")
+# The tones of the characters on each line of the table.
+CLASSES = (frozenset({Tone.LEVEL}), frozenset({Tone.OBLIQUE}), frozenset({Tone.LEVEL, Tone.OBLIQUE}))
+_UNKNOWN: frozenset[Tone] = frozenset()
+
+
+def tones(char: str) -> frozenset[Tone]:
+    """Return the tone classes of all readings of a character.
+
+    Returns:
+        Both classes if the readings differ, none if the character is not a hanzi or its readings are not known.
+    """
+    return _tones().get(char, _UNKNOWN)
+
+
+def can_be_level(char: str) -> bool:
+    """Return whether some reading of the character has a level tone (平)."""
+    return Tone.LEVEL in tones(char)
+
+
+def can_be_oblique(char: str) -> bool:
+    """Return whether some reading of the character has an oblique tone (仄)."""
+    return Tone.OBLIQUE in tones(char)
+
+
+def read_classes(path: Path) -> dict[str, frozenset[Tone]]:
+    """Read the tone classes of characters from a table with a line for each of `CLASSES`."""
+    lines = path.read_text(encoding="utf-8").splitlines()
+    return {char: known for line, known in zip(lines, CLASSES, strict=True) for char in line}
+
+
+@cache
+def _tones() -> dict[str, frozenset[Tone]]:
+    return read_classes(TONE_TABLE)

@@ -77,39 +77,28 @@ class Vocabulary:
         known: Vocabulary | None = None,
         reserved: Sequence[str] = (),
     ) -> Vocabulary:
-        """Return `known`, that of existing weights, else the file that the settings name, else one of sequences."""
+        """Return `known`, that of existing weights, else the file that the settings name, else one of sequences.
+
+        Where many of the training tokens are not in it, that is logged.
+        """
         counts = Counter(token for sequence in sequences for token in sequence)
         if known is not None:
-            vocabulary = known
+            vocabulary, remedy = known, "train without training.start_from, or on what is more like its data"
         elif settings.vocabulary is not None:
-            vocabulary = cls.load(settings.vocabulary)
+            vocabulary, remedy = cls.load(settings.vocabulary), "name another data.vocabulary"
         else:
             vocabulary = cls.build(counts, settings.min_count, settings.max_vocabulary, reserved)
-        vocabulary.check_coverage(counts, settings, known is not None)
-        return vocabulary
-
-    def check_coverage(self, counts: Mapping[str, int], settings: DataConfig, is_known: bool) -> None:
-        """Warn where many of the training tokens are unknown.
-
-        Args:
-            counts: of the training tokens; where there are none, as in a stream, nothing is checked.
-            is_known: the vocabulary is that of existing weights.
-        """
-        if is_known:
-            remedy = "train without training.start_from, or on what is more like its data"
-        elif settings.vocabulary is not None:
-            remedy = "name another data.vocabulary"
-        else:
             remedy = "set -o data.min_count=1" if settings.min_count > 1 else "raise data.max_vocabulary"
         total = sum(counts.values())
-        unknown = sum(count for token, count in counts.items() if token not in self)
+        unknown = sum(count for token, count in counts.items() if token not in vocabulary)
         if total and unknown == total:
             raise UserError(
-                f"data.train: a vocabulary of {len(self)} tokens has none of its {total:,}; {remedy}"
+                f"data.train: a vocabulary of {len(vocabulary)} tokens has none of its {total:,}; {remedy}"
             )
         if unknown > MANY_UNKNOWN * total:
             share = 100 * unknown / total
             logger.warning("data.train: %.0f %% of its tokens are not in the vocabulary; %s", share, remedy)
+        return vocabulary
 
     @classmethod
     def load(cls, path: str | Path) -> Vocabulary:

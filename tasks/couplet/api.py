@@ -24,7 +24,6 @@ from paddle_dialog.serving.endpoint import (
     Text,
     changed,
 )
-from paddle_dialog.tasks.couplet.composing.drafts import broken_tones
 from paddle_dialog.tasks.couplet.composing.prediction import ComposingPredictor, NoneFound
 from paddle_dialog.tasks.couplet.composing.proposals import Proposal
 from paddle_dialog.tasks.couplet.composing.request import (
@@ -32,19 +31,18 @@ from paddle_dialog.tasks.couplet.composing.request import (
     PATTERN,
     SHORTEST,
     Request,
+    broken_tones,
     main_themes,
     read_request,
     usual_patterns,
 )
 from paddle_dialog.tasks.couplet.config import RulesConfig
-from paddle_dialog.tasks.couplet.direction import TO_FIRST, TO_SECOND, Direction, knows_marks
-from paddle_dialog.tasks.couplet.form import Form, form_report, rhythm_opposed
-from paddle_dialog.tasks.couplet.known import Known
+from paddle_dialog.tasks.couplet.couplets import Known
 from paddle_dialog.tasks.couplet.prediction import GivenLine
-from paddle_dialog.tasks.couplet.rules import Rules, broken_rules
+from paddle_dialog.tasks.couplet.prompts import TO_FIRST, TO_SECOND, Direction, knows_marks
+from paddle_dialog.tasks.couplet.rules import Form, Rules, broken_rules, form_report, rhythm_opposed
 from paddle_dialog.tasks.couplet.search import DIVERSE_BEAM
-from paddle_dialog.text.characters import HANZI, is_punctuation, normalise_line, simplified
-from paddle_dialog.text.tones import Tone, tones
+from paddle_dialog.text.characters import HANZI, Tone, is_punctuation, normalise_line, simplified, tones
 
 EXAMPLE = "晚风摇树树还挺"
 _LINE: dict[str, Any] = {"pattern": HANZI, "minLength": 1}  # the model checks it, with a plainer message

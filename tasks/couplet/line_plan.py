@@ -4,53 +4,34 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 
 from paddle_dialog.decoding.processors import FORBIDDEN, Prefixes
 from paddle_dialog.decoding.scores import group_starts
-from paddle_dialog.tasks.couplet.direction import MARKS, TO_SECOND, Direction
-from paddle_dialog.tasks.couplet.form import final_character
-from paddle_dialog.tasks.couplet.rules import Rules, punctuation
-from paddle_dialog.text.characters import is_hanzi, is_punctuation
-from paddle_dialog.text.tones import Tone, can_be_level, can_be_oblique, tones
+from paddle_dialog.tasks.couplet.prompts import MARKS, TO_SECOND, Direction
+from paddle_dialog.tasks.couplet.rules import Rules, final_character, punctuation, wanted_final_tone
+from paddle_dialog.text.characters import Tone, can_be_level, can_be_oblique, is_hanzi, is_punctuation, tones
 from paddle_dialog.text.vocabulary import SPECIAL_TOKENS, Vocabulary
 
 
 class CharacterTable:
-    """Properties of the tokens of a vocabulary, each computed when first asked for."""
+    """Properties of the V tokens of a vocabulary, bool [V] each.
+
+    Attributes:
+        special: padding, unknown, begin and end, and the marks of the source.
+        level: characters with a level reading (平).
+        oblique: characters with an oblique reading (仄).
+    """
 
     def __init__(self, vocabulary: Vocabulary) -> None:
+        def where(holds: Callable[[str], bool]) -> np.ndarray:
+            return np.array([len(token) == 1 and holds(token) for token in vocabulary.tokens])
+
         self.vocabulary = vocabulary
-
-    @cached_property
-    def special(self) -> np.ndarray:
-        """Padding, unknown, begin and end, and the marks of the source, bool [V]."""
-        return np.array([token in SPECIAL_TOKENS or token in MARKS for token in self.vocabulary.tokens])
-
-    @cached_property
-    def hanzi(self) -> np.ndarray:
-        """Chinese characters, bool [V]."""
-        return self._where(is_hanzi)
-
-    @cached_property
-    def punctuation(self) -> np.ndarray:
-        """Punctuation marks, bool [V]."""
-        return self._where(is_punctuation)
-
-    @cached_property
-    def level(self) -> np.ndarray:
-        """Characters with a level reading (平), bool [V]."""
-        return self._where(can_be_level)
-
-    @cached_property
-    def oblique(self) -> np.ndarray:
-        """Characters with an oblique reading (仄), bool [V]."""
-        return self._where(can_be_oblique)
-
-    def _where(self, holds: Callable[[str], bool]) -> np.ndarray:
-        return np.array([len(token) == 1 and holds(token) for token in self.vocabulary.tokens])
+        self.special = np.array([token in SPECIAL_TOKENS or token in MARKS for token in vocabulary.tokens])
+        self.hanzi, self.punctuation = where(is_hanzi), where(is_punctuation)
+        self.level, self.oblique = where(can_be_level), where(can_be_oblique)
 
 
 @dataclass(frozen=True)
@@ -125,7 +106,7 @@ class Planner:
             minimum=len(line) if exact else last + 1,
             exact=exact,
             distinct="mirror_repeats" in active,
-            ending=self._direction.wanted_final_tone(line) if ends_open else None,
+            ending=wanted_final_tone(line, self._direction) if ends_open else None,
         )
 
     def _common_penalty(self, line: str, forced: Mapping[int, str]) -> np.ndarray:
@@ -147,7 +128,7 @@ class Planner:
         if "mirror_repeats" in self._active and any(is_hanzi(line[place]) for place in places):
             penalty[~table.hanzi] = np.inf
         if final in places and "final_tone" in self._active:
-            fits = table.level if self._direction.wanted_final_tone(line) is Tone.LEVEL else table.oblique
+            fits = table.level if wanted_final_tone(line, self._direction) is Tone.LEVEL else table.oblique
             # Where punctuation is free, a mark may follow the last hanzi here.
             penalty[~(fits if "copy_punctuation" in self._active else fits | table.punctuation)] = np.inf
         return penalty

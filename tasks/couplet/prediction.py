@@ -3,25 +3,49 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from paddle_dialog.bundle.folder import TrainedModel
+from paddle_dialog.config.schema import MAX_ROWS
 from paddle_dialog.data.files import Record
-from paddle_dialog.decoding.interface import StepModel
+from paddle_dialog.decoding.interface import Hypothesis, StepModel
+from paddle_dialog.decoding.processors import NO_SPECIAL_TOKENS, LogitsProcessor
+from paddle_dialog.decoding.search import SearchOptions, decode, length_divisor, search_relaxed
 from paddle_dialog.errors import UserError
 from paddle_dialog.models.numpy_seq2seq import numpy_seq2seq
 from paddle_dialog.predictor import GenerationPredictor, Prediction, check_request
 from paddle_dialog.tasks.couplet.config import CoupletConfig
-from paddle_dialog.tasks.couplet.direction import TO_FIRST, TO_SECOND, Direction
-from paddle_dialog.tasks.couplet.form import Form, form_report
-from paddle_dialog.tasks.couplet.known import BOTH, COUPLET_INDEX, CoupletIndex, Known, Line
-from paddle_dialog.tasks.couplet.line_plan import CharacterTable
-from paddle_dialog.tasks.couplet.rules import Rules, broken_rules, check_locks, describe, parse_template
-from paddle_dialog.tasks.couplet.search import Candidate, LineRequest, LineSearch
+from paddle_dialog.tasks.couplet.couplets import BOTH, COUPLET_INDEX, CoupletIndex, Known, Line
+from paddle_dialog.tasks.couplet.line_plan import CharacterTable, LinePlan, PlannedLines, Planner
+from paddle_dialog.tasks.couplet.prompts import (
+    ONE_WAY,
+    TO_FIRST,
+    TO_SECOND,
+    Direction,
+    encode_sources,
+    knows_marks,
+)
+from paddle_dialog.tasks.couplet.rules import (
+    Form,
+    Rules,
+    broken_rules,
+    describe,
+    form_report,
+    read_locks,
+)
+from paddle_dialog.tasks.couplet.search import (
+    DIVERSE_BEAM,
+    BeamResult,
+    Candidate,
+    DiverseBeamPenalty,
+    LineRequest,
+    ReverseModel,
+    choose,
+)
 from paddle_dialog.text.characters import is_hanzi, normalise_line, read_as_simplified
 
 if TYPE_CHECKING:
@@ -83,8 +107,13 @@ class CoupletPredictor(GenerationPredictor):
         self._trained = model
         make = partial(numpy_seq2seq, config.model, len(self.vocabulary))
         self.step_model: StepModel = model.fastest(make)
-        self._table = CharacterTable(self.vocabulary)
-        self._search = LineSearch(config, self.step_model, self._table, lambda: self.network)
+        self.table = CharacterTable(self.vocabulary)
+        self.reverse = ReverseModel(self.step_model, self.vocabulary)
+        if config.rerank.reverse and not knows_marks(self.vocabulary):
+            raise UserError(
+                "rerank.reverse: this bundle knows only 下联 for 上联; set it to 0, or take the shipped "
+                "pretrained/couplet"
+            )
 
     @cached_property
     def rules(self) -> Rules:
@@ -114,7 +143,6 @@ class CoupletPredictor(GenerationPredictor):
         lock: Mapping[int, str] | None = None,
         template: str | None = None,
         rules: Rules | None = None,
-        direction: Direction = TO_SECOND,
         distance: float | None = None,
         known: bool = False,
         second: bool = False,
@@ -127,10 +155,9 @@ class CoupletPredictor(GenerationPredictor):
             lock: position (0 is the first) → character that every answer has there.
             template: the same as text, ？ for any character, e.g. ？？？？花更红.
             rules: of form; those of the config by default.
-            direction: `TO_FIRST` where the lines are 下联 and 上联 are wanted.
             distance: of several candidates, instead of the config's `choice.distance`.
             known: whether each candidate is to name the couplet of the training corpus nearest to it.
-            second: the same as `direction=TO_FIRST`.
+            second: whether the lines are 下联, and 上联 are wanted.
 
         Raises:
             UserError: a line is empty, has no hanzi, or is longer than the model allows, a locked character
@@ -138,7 +165,7 @@ class CoupletPredictor(GenerationPredictor):
                 or a number is out of its range.
         """
         check_request(lines, n_best)
-        direction = TO_FIRST if second else direction
+        direction = TO_FIRST if second else TO_SECOND
         if distance is not None and not 0 <= distance <= 1:
             raise UserError(f"distance is {distance}; give a share from 0 to 1")
         given = [self.check(line, template, direction, lock) for line in lines]
@@ -153,7 +180,8 @@ class CoupletPredictor(GenerationPredictor):
         lock: Mapping[int, str] | None = None,
     ) -> GivenLine:
         """Return a line as `answer` takes it; the arguments, and the errors, are those of `predict`."""
-        direction.check_known(self.vocabulary)
+        if direction.writes_first and not knows_marks(self.vocabulary):
+            raise UserError(ONE_WAY)
         text, limit, name = read_as_simplified(normalise_line(line)), self.longest_line, direction.given
         if not text:
             raise UserError(f"the {name} is empty; give a line of Chinese characters, e.g. 晚风摇树树还挺")
@@ -171,7 +199,10 @@ class CoupletPredictor(GenerationPredictor):
                 length=len(text),
                 limit=limit,
             )
-        return GivenLine(text, self._locks(text, lock, template, direction))
+        locks = read_locks(text, lock or {}, template, name)
+        if locks and self.config.decoding.engine == "reference":
+            raise UserError("the reference engine cannot lock characters; take decoding.engine: fast")
+        return GivenLine(text, locks)
 
     def answer(
         self,
@@ -200,14 +231,126 @@ class CoupletPredictor(GenerationPredictor):
         answers: list[list[CoupletPrediction]] = []
         for start in range(0, len(given), decoding.batch_size):
             batch = given[start : start + decoding.batch_size]
-            found = self._search.candidates([g.text for g in batch], [g.locks for g in batch], request)
+            found = self._candidates(batch, request)
             for line, candidates in zip(batch, found, strict=True):
                 answers.append([self._prediction(line.text, c, request, known) for c in candidates])
         return answers
 
+    def _candidates(self, given: Sequence[GivenLine], request: LineRequest) -> list[list[Candidate]]:
+        """Find at most `request.wanted` candidates for each line, best first; none where all are refused."""
+        wanted, pool = request.wanted, self.config.rerank.candidates
+        options, lines = self._options(request), [line.text for line in given]
+        if request.decoding.engine == "reference":
+            written = self._by_reference(lines, request, options)
+            return [own[:wanted] for own in self._ordered(lines, written, request.direction)]
+        found = self._by_rules(given, request, options)
+        best = self._ordered(lines, [each.candidates[:pool] for each in found], request.direction)
+        ordered = [[*own, *each.candidates[pool:]] for own, each in zip(best, found, strict=True)]
+        if not request.differ:
+            return [own[:wanted] for own in ordered]
+        found = [replace(each, candidates=own) for each, own in zip(found, ordered, strict=True)]
+        return [choose(each, wanted, request.distance) for each in found]
+
+    def _options(self, request: LineRequest) -> SearchOptions:
+        decoding, wanted, pool = request.decoding, request.wanted, self.config.rerank.candidates
+        handed = wanted
+        if request.differ or (request.refused is not None and decoding.strategy == "beam"):
+            # How many are wanted must not change what is re-ranked; of those that are refused, others take the place.
+            handed = decoding.beam_size if request.differ else max(wanted, decoding.beam_size)
+        if self.config.rerank.reverse and decoding.strategy != "greedy":
+            handed = max(handed, pool)
+        return SearchOptions.of(decoding, handed, self.config.seed, [NO_SPECIAL_TOKENS])
+
+    def _ordered(
+        self, lines: Sequence[str], candidates: Sequence[list[Candidate]], direction: Direction
+    ) -> list[list[Candidate]]:
+        """Return the candidates of each line, best first; equal sums stay in the order of the search."""
+        if not self.config.rerank.reverse:
+            return list(candidates)
+        scores = self.reverse.scores(lines, [[text for text, _ in own] for own in candidates], direction)
+        ordered = []
+        for own, back in zip(candidates, scores, strict=True):
+            sums = np.array([h.score for _, h in own]) + self.config.rerank.reverse * back
+            ordered.append([own[place] for place in np.argsort(-sums, kind="stable")])
+        return ordered
+
+    def _by_reference(
+        self, lines: Sequence[str], request: LineRequest, options: SearchOptions
+    ) -> list[list[Candidate]]:
+        """Search with the reference engine, which knows no rules."""
+        from paddle_dialog.decoding.reference import reference_beam_search  # imports Paddle
+
+        encoded, longest = self._encode(lines, request.direction), self.config.decoding.max_length
+        (beam,), n_best = options.beam_sizes(1), options.n_best
+        found = reference_beam_search(self.network, *encoded, beam, n_best, longest)
+        return [[("".join(self.vocabulary.decode(h.tokens)), h) for h in own] for own in found]
+
+    def _by_rules(
+        self, given: Sequence[GivenLine], request: LineRequest, options: SearchOptions
+    ) -> list[BeamResult]:
+        """Return what the search finds for each line, under rules that are relaxed as far as they must be."""
+        search = partial(self._search, given, request, options)
+        found = search_relaxed(len(given), request.rules.relaxations(), search)
+        for line, each in zip(given, found, strict=True):
+            if each is None:
+                raise UserError(
+                    f"the model finds no {request.direction.written} for '{line.text}' even without rules; its "
+                    f"vocabulary has only {len(self.vocabulary)} tokens"
+                )
+        return [request.kept(each) for each in found if each is not None]
+
+    def _search(
+        self,
+        given: Sequence[GivenLine],
+        request: LineRequest,
+        options: SearchOptions,
+        numbers: Sequence[int],
+        rules: Rules,
+    ) -> list[BeamResult | None]:
+        """Answer some of the lines under rules, with a second beam where candidates are to differ."""
+        lines, planner = [given[number] for number in numbers], Planner(self.table, rules, request.direction)
+        plans = [planner.plan(line.text, line.locks) for line in lines]
+        copies = 2 if request.differ else 1
+        planned = [plan for plan in plans for _ in range(copies)]
+        processors: list[LogitsProcessor] = [PlannedLines(planned, self.table)]
+        if request.differ:
+            rows = min(max(DIVERSE_BEAM, 2 * request.wanted), MAX_ROWS)
+            sizes = [*options.beam_sizes(1), rows] * len(plans)
+            options = replace(options, beam_size=sizes, n_best=max(sizes))
+            processors.append(DiverseBeamPenalty(plans))
+        options = replace(options, processors=processors)
+        encoded = self._encode([line.text for line in lines], request.direction)
+        written = decode(self.step_model, *encoded, options, copies=copies)
+        tokens = self.vocabulary.decode
+        texts = [
+            [(plan.text(tokens(h.tokens)), h) for h in own]
+            for own, plan in zip(written, planned, strict=True)
+        ]
+        if not request.differ:
+            return [BeamResult(own, plan) if own else None for own, plan in zip(texts, plans, strict=True)]
+        divisor = length_divisor(options.length_penalty, options.alpha)
+
+        def without_diversity(hypothesis: Hypothesis, plan: LinePlan) -> Hypothesis:
+            """Return it with the rank that it has without `DiverseBeamPenalty`."""
+            rank = hypothesis.log_prob - plan.penalty(hypothesis.tokens)
+            return replace(hypothesis, rank_score=rank / divisor(len(hypothesis.tokens) + 1))
+
+        return [
+            BeamResult(own, plan, [(text, without_diversity(h, plan)) for text, h in diverse])
+            if own
+            else None
+            for own, diverse, plan in zip(texts[::2], texts[1::2], plans, strict=True)
+        ]
+
+    def _encode(self, lines: Sequence[str], direction: Direction) -> tuple[np.ndarray, np.ndarray]:
+        """Return ids of what asks for the answers to lines, [B, S], and their lengths [B]."""
+        return encode_sources([np.asarray(direction.source(self.vocabulary, line)) for line in lines])
+
     def greedy(self, sources: Sequence[np.ndarray]) -> list[str]:
-        """Answer encoded lines by greedy search, to show a model in training."""
-        found = self._search.greedy(sources)
+        """Answer encoded lines greedily, without rules and by the fast engine, to show a model in training."""
+        longest = self.config.decoding.max_length
+        options = SearchOptions(strategy="greedy", max_length=longest, processors=[NO_SPECIAL_TOKENS])
+        found = decode(self.step_model, *encode_sources(sources), options)
         return ["".join(self.vocabulary.decode(hypotheses[0].tokens)) for hypotheses in found]
 
     def predict_records(
@@ -249,19 +392,6 @@ class CoupletPredictor(GenerationPredictor):
         ordered = f", {rerank.candidates} candidates ordered by reverse {rerank.reverse:g} too"
         rules = describe(self.config.rules)
         return f"{self.search_summary()}{beam}, {rules}{ordered if rerank.reverse else ''}"
-
-    def _locks(
-        self, line: str, lock: Mapping[int, str] | None, template: str | None, direction: Direction
-    ) -> dict[int, str]:
-        locks = parse_template(template, line, direction.given) if template is not None else {}
-        for place, character in check_locks(lock or {}, line, direction.given).items():
-            if locks.setdefault(place, character) != character:
-                raise UserError(
-                    f"position {place} is '{locks[place]}' in the template and '{character}' in lock; take one"
-                )
-        if locks and self.config.decoding.engine == "reference":
-            raise UserError("the reference engine cannot lock characters; take decoding.engine: fast")
-        return locks
 
     def _prediction(
         self, line: str, candidate: Candidate, request: LineRequest, with_known: bool

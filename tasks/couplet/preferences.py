@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import paddle
 import paddle.nn.functional as F
-from paddle import Tensor, io, nn
+from paddle import Tensor, nn
 
 from paddle_dialog.data.batching import EncodedData, EpochBatches
 from paddle_dialog.data.files import Record, read_records
@@ -23,7 +23,7 @@ from paddle_dialog.decoding.interface import StepModel
 from paddle_dialog.decoding.search import text_log_probs
 from paddle_dialog.errors import UserError
 from paddle_dialog.tasks.couplet.couplets import Couplet
-from paddle_dialog.tasks.couplet.direction import TO_SECOND, Example, collate, compose_source, encode_sources
+from paddle_dialog.tasks.couplet.prompts import TO_SECOND, Example, collate, compose_source, encode_sources
 from paddle_dialog.tasks.couplet.rules import FREE
 from paddle_dialog.text.vocabulary import Vocabulary
 from paddle_dialog.training.losses import SequenceCrossEntropy, mean_of
@@ -117,7 +117,7 @@ class RatedInput(NamedTuple):
     before: np.ndarray  # log-probability under the weights before, float32 [A]
 
 
-class RatedDataset(io.Dataset):
+class RatedDataset:
     """Ordinary examples, and after them the rated inputs."""
 
     def __init__(
@@ -127,7 +127,6 @@ class RatedDataset(io.Dataset):
         vocabulary: Vocabulary,
         before: StepModel,
     ) -> None:
-        super().__init__()
         self.examples = examples
         self._inputs = [_encode(answers, vocabulary) for answers in rated]
         texts = [text for each in self._inputs for text in each.texts]

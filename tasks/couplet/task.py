@@ -1,6 +1,7 @@
 """The couplet task: 上联 to 下联.
 
-Importing Paddle takes seconds and answering does not need it, so modules that need it are imported late.
+Importing Paddle takes seconds and answering does not need it, so modules that need it are imported late. In an
+evaluation the answers come first, on all cores: a process that has imported Paddle cannot be forked.
 """
 
 from __future__ import annotations
@@ -9,18 +10,37 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from paddle_dialog.bundle.folder import TrainedModel
 from paddle_dialog.config.models import PretrainedConfig
 from paddle_dialog.data.batching import EncodedData, EpochBatches, TrainingData
-from paddle_dialog.data.files import Record
+from paddle_dialog.data.files import Record, check_writable, write_records
 from paddle_dialog.judge import JUDGE
+from paddle_dialog.metrics import corpus_bleu, distinct_n, token_losses, token_perplexity
+from paddle_dialog.processes import answer_all
 from paddle_dialog.task import Display, GenerationTask
 from paddle_dialog.tasks.couplet.composing.prediction import ComposingPredictor
 from paddle_dialog.tasks.couplet.config import CoupletConfig
-from paddle_dialog.tasks.couplet.couplets import read_couplets
-from paddle_dialog.tasks.couplet.direction import VOCABULARY, prompt
-from paddle_dialog.tasks.couplet.known import COUPLET_INDEX, index_bytes
+from paddle_dialog.tasks.couplet.couplets import (
+    COUPLET_INDEX,
+    Couplet,
+    index_bytes,
+    limit_length,
+    read_couplets,
+)
 from paddle_dialog.tasks.couplet.prediction import CoupletPredictor
+from paddle_dialog.tasks.couplet.prompts import (
+    TO_FIRST,
+    TO_SECOND,
+    VOCABULARY,
+    Direction,
+    collate,
+    knows_marks,
+    prompt,
+)
+from paddle_dialog.tasks.couplet.rules import form_report
+from paddle_dialog.text.characters import is_hanzi, normalise_line
 from paddle_dialog.text.vocabulary import Vocabulary
 
 if TYPE_CHECKING:
@@ -30,6 +50,8 @@ if TYPE_CHECKING:
 
     from paddle_dialog.serving.config import LimitsConfig
     from paddle_dialog.serving.endpoint import Endpoint
+
+TOGETHER = 8  # batches whose likelihood a process measures at once, each of pairs of like length
 
 
 class CoupletTask(GenerationTask):
@@ -106,14 +128,53 @@ class CoupletTask(GenerationTask):
         return {COUPLET_INDEX: index_bytes(couplets)}
 
     def evaluate(self, predictor: CoupletPredictor, source: str, predictions: Path | None) -> Record:
-        from paddle_dialog.tasks.couplet.evaluation import evaluate
-
-        return evaluate(predictor, source, predictions)
+        """Measure BLEU, the form of the answers, and the likelihood on one source of couplets."""
+        if predictions is not None:
+            check_writable(predictions)
+        pairs, _ = limit_length(read_couplets(source), predictor.longest_line)
+        answers = answer_all(predictor.predict, [pair.first for pair in pairs], predictor.batch_size)
+        if predictions is not None:
+            shown = ([candidate.as_dict() for candidate in candidates] for candidates in answers)
+            write_records(
+                predictions,
+                (
+                    {"first": pair.first, "reference": pair.second, "predictions": own}
+                    for pair, own in zip(pairs, shown, strict=True)
+                ),
+            )
+        hypotheses = [candidates[0].text if candidates else "" for candidates in answers]
+        texts = [[normalise_line(line) for line in side] for side in (hypotheses, [p.second for p in pairs])]
+        return {
+            **self.measure_likelihood(predictor, source),
+            "bleu": corpus_bleu(*texts),
+            "form": form_rates([pair.first for pair in pairs], hypotheses),
+            "decoding": predictor.decoding_summary(),
+        }
 
     def measure_likelihood(self, predictor: CoupletPredictor, source: str) -> Record:
-        from paddle_dialog.tasks.couplet.evaluation import likelihood_metrics
+        """Measure how well a model predicts the lines of one source of couplets.
 
-        return likelihood_metrics(predictor, source)
+        Returns:
+            The metrics by name. `perplexity` is exp of the mean over all tokens of the 下联, punctuation and end
+            token included, `perplexity_hanzi` that over Chinese characters alone, `perplexity_first` that of the 上联
+            given the 下联, where the model was trained for it; `unknown_rate` is the share of characters outside the
+            vocabulary; `skipped` counts the pairs that were too long for the model.
+        """
+        read = read_couplets(source)
+        pairs, _ = limit_length(read, predictor.longest_line)
+        nll, tokens, hanzi_nll, hanzi, unknown = _sums(predictor, pairs, TO_SECOND)
+        mirrored = {}
+        if knows_marks(predictor.vocabulary):
+            first_nll, first_tokens, *_ = _sums(predictor, pairs, TO_FIRST)
+            mirrored["perplexity_first"] = token_perplexity(first_nll, int(first_tokens))
+        return {
+            "n": len(pairs),
+            "skipped": len(read) - len(pairs),
+            "perplexity": token_perplexity(nll, int(tokens)),
+            "perplexity_hanzi": token_perplexity(hanzi_nll, int(hanzi)),
+            **mirrored,
+            "unknown_rate": unknown / tokens,
+        }
 
     def example_inputs(self, config: CoupletConfig, source: str, count: int) -> list[str]:
         return [couplet.first for couplet in read_couplets(source)[:count]]
@@ -136,6 +197,48 @@ class CoupletTask(GenerationTask):
         from paddle_dialog.tasks.couplet.api import ENDPOINTS  # only a server needs them
 
         return [endpoint(limits) for endpoint in ENDPOINTS]
+
+
+def form_rates(firsts: Sequence[str], hypotheses: Sequence[str]) -> dict[str, float]:
+    """Score one 下联 for each 上联 without a reference.
+
+    Returns:
+        The mean over pairs of each field of `Form`, and `distinct_1`, `distinct_2` over characters, punctuation
+        included; all in 0–1.
+    """
+    reports = [form_report(first, second).as_dict() for first, second in zip(firsts, hypotheses, strict=True)]
+    rates = {name: sum(float(report[name]) for report in reports) / len(reports) for name in reports[0]}
+    characters = [normalise_line(line) for line in hypotheses]
+    return rates | {f"distinct_{n}": distinct_n(characters, n) for n in (1, 2)}
+
+
+def _sums(predictor: CoupletPredictor, pairs: Sequence[Couplet], direction: Direction) -> list[float]:
+    """Return the -log p of all tokens that answer the other lines, their number, both of hanzi, and unknown ones."""
+    vocabulary, size = predictor.vocabulary, predictor.config.data.batch_size
+    is_chinese = np.array([is_hanzi(token) for token in vocabulary.tokens])  # [V]
+    # An unknown character is one that was too rare in training, and those are hanzi.
+    is_chinese[vocabulary.unk_id] = True
+
+    def measure(part: Sequence[Couplet]) -> list[np.ndarray]:
+        """Return the five sums for each pair."""
+        from paddle_dialog.training.losses import SequenceCrossEntropy
+
+        lines = [direction.pair(pair.first, pair.second) for pair in part]
+        examples = [
+            (np.array(direction.source(vocabulary, given)), np.array(vocabulary.encode(written)))
+            for given, written in lines
+        ]
+        lengths = np.array([[len(source), len(target)] for source, target in examples])  # [N, 2]
+        sums, criterion = np.zeros([len(part), 5]), SequenceCrossEntropy()
+        for losses in token_losses(predictor.network, criterion, examples, lengths, collate, size):
+            label, mask = losses.batch.label, losses.batch.mask  # [B, T] each
+            hanzi, unknown = mask * is_chinese[label], mask * (label == vocabulary.unk_id)
+            parts = (losses.nll * mask, mask, losses.nll * hanzi, hanzi, unknown)
+            sums[losses.indices] = np.stack([part.sum(-1) for part in parts], axis=-1)
+        return list(sums)
+
+    totals: list[float] = np.sum(answer_all(measure, pairs, TOGETHER * size), axis=0).tolist()
+    return totals
 
 
 TASK = CoupletTask()

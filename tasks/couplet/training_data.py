@@ -8,7 +8,6 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 
 import numpy as np
-from paddle import io
 
 from paddle_dialog.config.models import PretrainedConfig
 from paddle_dialog.data.batching import EncodedData, TrainingData
@@ -18,13 +17,19 @@ from paddle_dialog.models.pretrained_base import character_vocabulary
 from paddle_dialog.recipes import find_model, load_model
 from paddle_dialog.task import Task
 from paddle_dialog.tasks.couplet.config import (
-    LONGEST_THEME,
+    MAX_THEME,
     CoupletConfig,
     CoupletDataConfig,
-    PreferencesConfig,
 )
 from paddle_dialog.tasks.couplet.couplets import Couplet, limit_length, read_couplets
-from paddle_dialog.tasks.couplet.direction import (
+from paddle_dialog.tasks.couplet.preferences import (
+    RatedAnswer,
+    RatedDataset,
+    collate_rated,
+    read_ratings,
+    with_own,
+)
+from paddle_dialog.tasks.couplet.prompts import (
     BLANK,
     COMPOSE,
     FIRST,
@@ -34,30 +39,21 @@ from paddle_dialog.tasks.couplet.direction import (
     knows_marks,
     with_marks,
 )
-from paddle_dialog.tasks.couplet.form import final_character
-from paddle_dialog.tasks.couplet.preferences import (
-    RatedAnswer,
-    RatedDataset,
-    collate_rated,
-    read_ratings,
-    with_own,
-)
-from paddle_dialog.text.characters import is_hanzi
-from paddle_dialog.text.tones import can_be_level, can_be_oblique
+from paddle_dialog.tasks.couplet.rules import final_character
+from paddle_dialog.text.characters import can_be_level, can_be_oblique, is_hanzi
 from paddle_dialog.text.vocabulary import Vocabulary
 
-MOST_UNKNOWN = 0.2  # share of characters that may be unknown to a pre-trained model
+MAX_UNKNOWN = 0.2  # share of characters that may be unknown to a pre-trained model
 
 logger = logging.getLogger("paddle_dialog")
 
 SECOND, REVERSE, TEMPLATE = range(3)  # uses: 下联 to 上联, the other way round, 上联 from a template
 
 
-class CoupletDataset(io.Dataset):
+class CoupletDataset:
     """Encoded couplets in two flat arrays, so that a large corpus costs four bytes a character."""
 
     def __init__(self, couplets: list[Couplet], vocabulary: Vocabulary) -> None:
-        super().__init__()
         self._first, self._first_ends = _flatten([c.first for c in couplets], vocabulary)
         self._second, self._second_ends = _flatten([c.second for c in couplets], vocabulary)
 
@@ -75,7 +71,7 @@ class CoupletDataset(io.Dataset):
         return first, second
 
 
-class UsesDataset(io.Dataset):
+class UsesDataset:
     """Couplets in several uses of one network; templates and themes are drawn anew in each epoch."""
 
     def __init__(
@@ -86,7 +82,6 @@ class UsesDataset(io.Dataset):
         vocabulary: Vocabulary,
         seed: int,
     ) -> None:
-        super().__init__()
         self._pairs = CoupletDataset([*couplets, *verse], vocabulary)
         self._modern, self._seed, self._epoch = len(couplets), seed, 0
         self._blank, self._first, self._compose, self._verse = vocabulary.encode(
@@ -106,7 +101,7 @@ class UsesDataset(io.Dataset):
         lengths = self._pairs.lengths[self._pair]
         lengths[self._use == REVERSE] = lengths[self._use == REVERSE][:, ::-1]
         lengths[self._use == TEMPLATE, 1] = lengths[self._use == TEMPLATE, 0]
-        marks = np.array([0, 1, 1 + LONGEST_THEME // 2])[self._use] + (self._pair >= self._modern)
+        marks = np.array([0, 1, 1 + MAX_THEME // 2])[self._use] + (self._pair >= self._modern)
         return lengths + np.stack([marks, np.zeros_like(marks)], axis=1)
 
     def set_epoch(self, epoch: int) -> None:
@@ -143,7 +138,7 @@ class UsesDataset(io.Dataset):
     def _theme(self, first: np.ndarray, second: np.ndarray, random: np.random.Generator) -> np.ndarray:
         """Return none to two stretches of two hanzi of the couplet."""
         words = []
-        for _ in range(random.integers(LONGEST_THEME // 2 + 1)):
+        for _ in range(random.integers(MAX_THEME // 2 + 1)):
             line = first if random.random() < 0.5 else second
             start = random.integers(max(1, len(line) - 1))
             word = line[start : start + 2]
@@ -194,8 +189,15 @@ def training_data(
         notes.append(f"{len(train.lengths):,} examples of all uses")
     else:
         train = _encoded(pairs, vocabulary)
-    if config.preferences.ratings is not None:
-        rated = _rated(config.preferences, pairs, notes)
+    ratings, own_rating = config.preferences.ratings, config.preferences.own_rating
+    if ratings is not None:
+        rated = read_ratings(ratings)
+        notes.append(
+            f"rated answers {ratings}: {sum(map(len, rated)):,} to {len(rated):,} inputs; an epoch has each once"
+        )
+        if own_rating is not None:
+            owned = with_own(rated, pairs, own_rating)
+            notes.append(f"rated {own_rating:g}: the corpus's own answers to {owned:,} of them")
         train = _with_ratings(task, config, train, rated, vocabulary)
     notes.append(f"vocabulary: {len(vocabulary):,} tokens, the four special ones included")
     dev = None
@@ -215,19 +217,6 @@ def _read(config: CoupletConfig, source: str, what: str, notes: list[str]) -> li
 def _encoded(pairs: list[Couplet], vocabulary: Vocabulary) -> EncodedData:
     dataset = CoupletDataset(pairs, vocabulary)
     return EncodedData(dataset, dataset.lengths)
-
-
-def _rated(settings: PreferencesConfig, pairs: list[Couplet], notes: list[str]) -> list[list[RatedAnswer]]:
-    """Read the rated answers, and add the corpus's own where the settings give it a rating."""
-    assert settings.ratings is not None
-    rated = read_ratings(settings.ratings)
-    notes.append(
-        f"rated answers {settings.ratings}: {sum(map(len, rated)):,} to {len(rated):,} inputs; an epoch has each once"
-    )
-    if settings.own_rating is not None:
-        owned = with_own(rated, pairs, settings.own_rating)
-        notes.append(f"rated {settings.own_rating:g}: the corpus's own answers to {owned:,} of them")
-    return rated
 
 
 def _with_ratings(
@@ -289,7 +278,7 @@ def _unknown_characters(model: PretrainedConfig, vocabulary: Vocabulary, pairs: 
     unknown = {character: count for character, count in counts.items() if character not in vocabulary}
     share = sum(unknown.values()) / max(1, sum(counts.values()))
     examples = "".join(sorted(unknown, key=lambda character: -unknown[character])[:5])
-    if share > MOST_UNKNOWN:
+    if share > MAX_UNKNOWN:
         raise UserError(
             f"model.pretrained: {share:.0%} of the characters in data.train, e.g. {examples}, are no tokens of "
             f"{model.pretrained}; take a model of Chinese"

@@ -20,7 +20,7 @@ from paddle_dialog.serving.endpoint import (
     RequestModel,
     Text,
 )
-from paddle_dialog.tasks.poem.config import InputKind, VerseConfig
+from paddle_dialog.tasks.poem.data import InputKind, VerseConfig
 from paddle_dialog.tasks.poem.forms import FormChoice, FormReport
 from paddle_dialog.tasks.poem.prediction import PoemPredictor, Prompt
 from paddle_dialog.text.characters import HANZI

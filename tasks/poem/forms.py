@@ -20,15 +20,14 @@ import numpy as np
 
 from paddle_dialog.decoding.processors import FORBIDDEN, Prefixes
 from paddle_dialog.errors import UserError
-from paddle_dialog.text.characters import is_hanzi
-from paddle_dialog.text.tones import Tone, can_be_level, can_be_oblique, tones
+from paddle_dialog.text.characters import Tone, can_be_level, can_be_oblique, is_hanzi, tones
 from paddle_dialog.text.vocabulary import Vocabulary
 
 RHYMES = Path(__file__).with_name("rhymes.txt")
 NAMES = "东冬江支微鱼虞齐佳灰真文元寒删先萧肴豪歌麻阳庚青蒸尤侵覃盐咸"  # of the thirty level rhymes (平水韵)
 FormName = Literal["五绝", "七绝", "五律", "七律"]
 FormChoice = Literal["五绝", "七绝", "五律", "七律", "any"]
-FEWEST_LINES = 4  # of a poem without a form
+MIN_LINES = 4  # of a poem without a form
 _BETWEEN_LINES = re.compile("[，。！？；：、]")
 
 # The four kinds of line (Wang Li 1958, 汉语诗律学): level 平, oblique 仄, either 中. Large letters end oblique, small
@@ -78,6 +77,17 @@ FORMS: dict[FormName, Form] = {
     form.name: form
     for form in (Form("五绝", 4, 5), Form("七绝", 4, 7), Form("五律", 8, 5), Form("七律", 8, 7))
 }
+
+
+# What is dropped where a form leaves nothing to write, in the order in which it is tried.
+RELAXATIONS: tuple[tuple[str, ...], ...] = (
+    (),
+    ("once",),
+    ("once", "rhyme"),
+    ("once", "tones"),
+    ("once", "tones", "rhyme"),
+    ("once", "twice", "tones", "rhyme"),
+)
 
 
 @dataclass(frozen=True)
@@ -175,23 +185,24 @@ class FormPlan:
     # For each pattern of tones what each position of the P of a poem needs, int [patterns, P]; given characters
     # need nothing.
     needs: np.ndarray
-    relaxed: tuple[str, ...]  # rules that the given characters cannot keep
+    relaxed: tuple[str, ...]  # rules that the given characters cannot keep, and those that were dropped
     # Those that the given ends leave, bool [30]; None where the ends need not rhyme.
     rhymes: np.ndarray | None
-    most: int = 1  # times that a character is used
+    most: int  # times that a character is used, except those given
 
 
 def make_plan(
-    form: Form, given: Mapping[int, str], tones: bool = True, rhyme: bool = True, most: int = 1
+    form: Form, given: Mapping[int, str], rhyme: bool = True, dropped: Sequence[str] = ()
 ) -> FormPlan:
     """Plan a poem that has given characters.
 
     Args:
         given: position → character.
-        tones: hold it to a pattern of tones.
         rhyme: hold it to a rhyme.
-        most: times that a character is used, except those given.
+        dropped: one of `RELAXATIONS`.
     """
+    tones, rhyme = "tones" not in dropped, rhyme and "rhyme" not in dropped
+    most = form.size if "twice" in dropped else 2 if "once" in dropped else 1
     needs = np.full((4, form.size), ANY)
     hanzi = [place for place in range(form.size) if form.mark(place) is None]
     for row, pattern in zip(needs, form.patterns, strict=True):
@@ -209,7 +220,7 @@ def make_plan(
             needs[:, form.rhyming_places] = LEVEL
     needs[:, list(given)] = ANY
     kept = np.array([name in left for name in NAMES])
-    return FormPlan(form, given, needs, tuple(relaxed), kept if rhyme and left else None, most)
+    return FormPlan(form, given, needs, (*relaxed, *dropped), kept if rhyme and left else None, most)
 
 
 def place_beginning(form: Form, text: str) -> dict[int, str]:
@@ -266,7 +277,7 @@ class FreeVerse:
             tokens = prefixes.tokens[row]
             if len(tokens) >= self._beginnings[number]:
                 scores[row, _used(tokens, 2, scores.shape[1]) & self._hanzi] = FORBIDDEN
-                if np.isin(tokens, self._ends).sum() < FEWEST_LINES and len(tokens) < prefixes.limits[row]:
+                if np.isin(tokens, self._ends).sum() < MIN_LINES and len(tokens) < prefixes.limits[row]:
                     scores[row, Vocabulary.eos_id] = FORBIDDEN
 
 

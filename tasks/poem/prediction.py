@@ -18,10 +18,19 @@ from paddle_dialog.decoding.search import SearchOptions, decode, search_relaxed,
 from paddle_dialog.errors import UserError
 from paddle_dialog.models.families import numpy_lm
 from paddle_dialog.predictor import GenerationPredictor, Prediction, check_request
-from paddle_dialog.tasks.poem.config import MAX_TITLE, InputKind, PoemConfig, VerseConfig
-from paddle_dialog.tasks.poem.data import FORM_TOKENS, NEWLINE, characters, classical_title
+from paddle_dialog.tasks.poem.data import (
+    FORM_TOKENS,
+    MAX_TITLE,
+    NEWLINE,
+    InputKind,
+    PoemConfig,
+    VerseConfig,
+    characters,
+    classical_title,
+)
 from paddle_dialog.tasks.poem.forms import (
     FORMS,
+    RELAXATIONS,
     Form,
     FormChoice,
     FormConstraint,
@@ -42,16 +51,7 @@ from paddle_dialog.text.vocabulary import Vocabulary
 DRAWN = 24  # poems for each text (strategy: sample), of which the best are shown
 # Nats a character by which a title that the model knows makes its poems likelier, at least. Of 50 usual titles (秋思,
 # 黄河) one in 20 is below; of 104 of today (超市, 律师) three in four are, others are read: 登月 is of the moon.
-LEAST_GAIN = 0.075
-# What is dropped where a form leaves nothing to write, in the order in which it is tried.
-RELAXATIONS: tuple[tuple[str, ...], ...] = (
-    (),
-    ("once",),
-    ("once", "rhyme"),
-    ("once", "tones"),
-    ("once", "tones", "rhyme"),
-    ("once", "twice", "tones", "rhyme"),
-)
+MIN_GAIN = 0.075
 
 
 @dataclass(frozen=True)
@@ -224,7 +224,7 @@ class PoemPredictor(GenerationPredictor):
         """
         title = read_as_simplified(normalise_line(text if verse.input == "title" else verse.title or ""))
         classical = classical_title(title)
-        if classical == title and gain is not None and gain < LEAST_GAIN:
+        if classical == title and gain is not None and gain < MIN_GAIN:
             return {"written_to": None}
         return {} if classical == title else {"written_to": classical}
 
@@ -250,11 +250,8 @@ class PoemPredictor(GenerationPredictor):
 
     def decoding_summary(self) -> str:
         """Return how texts are written, in a few words."""
-        settings = self.config.decoding
-        if settings.strategy != "sample":
-            return settings.strategy
-        draws = f"temperature {settings.temperature}, top-k {settings.top_k}, top-p {settings.top_p}"
-        return f"{draws}, seed {self.config.seed}, best of {DRAWN}"
+        drawn = f", best of {DRAWN}" if self.config.decoding.strategy == "sample" else ""
+        return f"{self.search_summary()}{drawn}"
 
     def _short(self, text: str) -> str:
         limit = self.config.decoding.max_length
@@ -273,7 +270,10 @@ class PoemPredictor(GenerationPredictor):
 
         def search(numbers: Sequence[int], dropped: tuple[str, ...]) -> Sequence[Written | None]:
             chosen = [prompts[number] for number in numbers]
-            plans = [_plan(prompt, verse.rhyme, dropped) for prompt in chosen]
+            plans = [
+                None if prompt.form is None else make_plan(prompt.form, prompt.given, verse.rhyme, dropped)
+                for prompt in chosen
+            ]
             found = self._decoded(chosen, plans, options, verse.title_weight)
             return [each if each.poems else None for each in found]
 
@@ -384,14 +384,3 @@ class PoemPredictor(GenerationPredictor):
         form = form_of(text) if plan is None else plan.form
         report = None if form is None else report_form(text, form)
         return PoemPrediction(text, hypothesis.score, report, () if plan is None else plan.relaxed)
-
-
-def _plan(prompt: Prompt, rhyme: bool, dropped: tuple[str, ...]) -> FormPlan | None:
-    """Return what holds a poem to its form without the rules that are dropped; None without a form."""
-    if prompt.form is None:
-        return None
-    most = prompt.form.size if "twice" in dropped else 2 if "once" in dropped else 1
-    plan = make_plan(
-        prompt.form, prompt.given, "tones" not in dropped, rhyme and "rhyme" not in dropped, most
-    )
-    return replace(plan, relaxed=(*plan.relaxed, *dropped))

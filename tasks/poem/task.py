@@ -3,23 +3,33 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Mapping
+import math
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, get_args
+from typing import TYPE_CHECKING, get_args
 
 import numpy as np
 
 from paddle_dialog.bundle.folder import TrainedModel
 from paddle_dialog.config.models import RecurrentLmConfig
 from paddle_dialog.data.batching import ContiguousBatches, EncodedData, EpochBatches, TrainingData
-from paddle_dialog.data.files import Record
+from paddle_dialog.data.files import Record, check_writable, write_records
+from paddle_dialog.errors import UserError
+from paddle_dialog.metrics import token_losses, token_perplexity
 from paddle_dialog.models.families import build_lm
 from paddle_dialog.task import Display, GenerationTask
-from paddle_dialog.tasks.poem.config import MAX_TITLE, InputKind, PoemConfig, PoemDataConfig
-from paddle_dialog.tasks.poem.data import FORM_TOKENS, NEWLINE, Poem, characters, limit_length, read_texts
-from paddle_dialog.tasks.poem.forms import FormChoice
+from paddle_dialog.tasks.poem.data import (
+    InputKind,
+    PoemConfig,
+    Poems,
+    RunningText,
+    Stream,
+    Windows,
+    collate,
+    read_texts,
+)
+from paddle_dialog.tasks.poem.forms import FORMS, FormChoice
 from paddle_dialog.tasks.poem.prediction import PoemPredictor
 from paddle_dialog.text.vocabulary import Vocabulary
 
@@ -29,7 +39,9 @@ if TYPE_CHECKING:
     from paddle_dialog.serving.config import LimitsConfig
     from paddle_dialog.tasks.poem.api import PoemEndpoint
 
+
 VOCABULARY = "text"
+SAMPLES = 10  # poems of each form that are drawn and checked
 
 
 class PoemTask(GenerationTask):
@@ -40,23 +52,21 @@ class PoemTask(GenerationTask):
 
     def prepare_data(self, config: PoemConfig, vocabularies: Mapping[str, Vocabulary] | None) -> TrainingData:
         """Read and encode the texts; the vocabulary is built from the training text alone."""
-        from paddle_dialog.tasks.poem.dataset import Windows, collate, single_rows
-
-        settings = config.data
-        texts, report = _read(settings.train, settings)
-        vocabulary = _vocabulary(settings, texts, (vocabularies or {}).get(VOCABULARY))
-        windows = Windows(_lay_out(config, texts, vocabulary), settings.window)
+        settings, dev = config.data, None
+        texts = read_texts(settings.train, settings)
+        known = (vocabularies or {}).get(VOCABULARY)
+        vocabulary = Vocabulary.of_data(settings, texts.sequences(), known, texts.reserved)
+        windows = Windows(texts.epochs(config, vocabulary), settings.window)
         notes = [
-            f"training data {settings.train}: {report}; {len(windows):,} windows of {settings.window}",
+            f"training data {settings.train}: {texts.note}; {len(windows):,} windows of {settings.window}",
             f"vocabulary: {len(vocabulary):,} tokens, the special ones included",
         ]
         train = EncodedData(windows, np.full(len(windows), settings.window))
-        dev = None
         if settings.dev is not None:
-            texts, report = _read(settings.dev, settings)
-            notes.append(f"dev data {settings.dev}: {report}")
-            single = single_rows(texts, vocabulary, settings.window)
-            dev = EncodedData(single, single.lengths)
+            texts = read_texts(settings.dev, settings)
+            notes.append(f"dev data {settings.dev}: {texts.note}")
+            rows = texts.rows(vocabulary, settings.window)
+            dev = EncodedData(rows, np.array([len(row) for row in rows]))
         return TrainingData(train, dev, {VOCABULARY: vocabulary}, collate, notes)
 
     def build_network(self, config: PoemConfig, vocabulary_sizes: Mapping[str, int]) -> nn.Layer:
@@ -76,32 +86,65 @@ class PoemTask(GenerationTask):
             return Display()
         drawn = replace(config, decoding=replace(config.decoding, strategy="sample"))
         predictor = PoemPredictor(drawn, TrainedModel.of_network(network, data.vocabularies))
-        return Display(
-            [
-                prediction.text
-                for prediction in predictor.predict([""], count, form="any", texts_are="begin")[0]
-            ]
-        )
+        (poems,) = predictor.predict([""], count, form="any", texts_are="begin")
+        return Display([poem.text for poem in poems])
 
     def predictor(self, config: PoemConfig, model: TrainedModel) -> PoemPredictor:
         return PoemPredictor(config, model)
 
     def evaluate(self, predictor: PoemPredictor, source: str, predictions: Path | None) -> Record:
-        from paddle_dialog.tasks.poem.evaluation import evaluate
-
-        return evaluate(predictor, source, predictions)
+        """Measure a model on one source; `form` holds the rates of poems that are drawn, see `SAMPLES`."""
+        texts, titles = read_texts(source, predictor.config.data), list[str]()
+        if isinstance(texts, Poems) and predictor.knows_forms:
+            titles = [poem.title for poem in texts.poems[:SAMPLES]]
+        if predictions is not None:
+            if not titles:
+                raise UserError(
+                    "--predictions: only poems, by weights that know their forms, are written for each title"
+                )
+            check_writable(predictions)
+        result = self.measure_likelihood(predictor, source)
+        if titles:
+            answers = [predictor.predict(titles, 1, form=form, texts_are="title") for form in FORMS]
+            drawn = [best.as_dict() for found in answers for (best,) in found]
+            if predictions is not None:
+                write_records(predictions, drawn)
+            rules = ("lengths", "tones", "rhyme")
+            result["form"] = {
+                rule: float(np.mean([record["form"][rule] for record in drawn])) for rule in rules
+            }
+        return {**result, "decoding": predictor.decoding_summary()}
 
     def measure_likelihood(self, predictor: PoemPredictor, source: str) -> Record:
-        from paddle_dialog.tasks.poem.evaluation import likelihood_metrics
+        """Measure how well a model predicts the texts of one source.
 
-        return likelihood_metrics(predictor, source)
+        Returns:
+            The metrics by name. `perplexity` is exp of the mean over all characters of the poems' bodies and their
+            ends, without titles before them; `perplexity_titled` sees form and title first. `skipped` poems were too
+            long.
+        """
+        window = predictor.config.data.window
+        texts = read_texts(source, predictor.config.data)
+        rows = texts.rows(predictor.vocabulary, window)
+        nll, count, unknown = _likelihood(predictor, rows)
+        result: Record = {
+            "n": len(rows),
+            "skipped": texts.skipped,
+            "perplexity": token_perplexity(nll, count),
+            "bits_per_character": nll / count / math.log(2.0),
+            "unknown_rate": unknown / count,
+        }
+        if isinstance(texts, Poems) and predictor.knows_forms:
+            titled, *_ = _likelihood(predictor, texts.rows(predictor.vocabulary, window, titled=True))
+            result["perplexity_titled"] = token_perplexity(titled, count)
+        return result
 
     def example_inputs(self, config: PoemConfig, source: str, count: int) -> list[str]:
-        texts = read_texts(source, config.data.running_text)
-        if isinstance(texts, str):
-            return texts.splitlines()[:count]
+        texts = read_texts(source, config.data)
+        if isinstance(texts, RunningText):
+            return texts.text.splitlines()[:count]
         titled = config.verse.input == "title"
-        return [poem.title if titled else poem.body.partition("。")[0] for poem in texts[:count]]
+        return [poem.title if titled else poem.body.partition("。")[0] for poem in texts.poems[:count]]
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         parser.add_argument(
@@ -119,31 +162,19 @@ class PoemTask(GenerationTask):
         return [PoemEndpoint(limits)]
 
 
-def _lay_out(config: PoemConfig, texts: list[Poem] | str, vocabulary: Vocabulary) -> Any:
-    """Return what makes the training stream of an epoch."""
-    from paddle_dialog.tasks.poem.dataset import EncodedPoem, cut_text, encode_text, stream_poems, stream_text
+def _likelihood(predictor: PoemPredictor, rows: Sequence[Stream]) -> tuple[float, int, int]:
+    """Return the negative log-likelihood of the characters that count, their number, and that of unknown ones."""
+    nll, count, unknown = 0.0, 0, 0
+    from paddle_dialog.training.losses import SequenceCrossEntropy
 
-    if not isinstance(texts, str):
-        return partial(stream_poems, [EncodedPoem(poem, vocabulary) for poem in texts], config.seed)
-    if isinstance(config.model, RecurrentLmConfig):
-        whole = stream_text(encode_text(texts, vocabulary))
-        return lambda epoch: whole
-    return partial(cut_text, encode_text(texts, vocabulary), config.data.window, config.seed)
-
-
-def _read(source: str, settings: PoemDataConfig) -> tuple[list[Poem] | str, str]:
-    """Return the texts of a source, and what they are in a few words."""
-    texts = read_texts(source, settings.running_text)
-    if isinstance(texts, str):
-        return texts, f"a text of {len(texts):,} characters"
-    return limit_length(texts, settings.max_length)
-
-
-def _vocabulary(settings: PoemDataConfig, texts: list[Poem] | str, known: Vocabulary | None) -> Vocabulary:
-    if isinstance(texts, str):
-        return Vocabulary.of_data(settings, [characters(texts)], known, [NEWLINE])
-    parts = (text for poem in texts for text in (poem.title[:MAX_TITLE], poem.body))
-    return Vocabulary.of_data(settings, parts, known, [NEWLINE, *FORM_TOKENS.values()])
+    criterion, lengths = SequenceCrossEntropy(), np.array([len(row) for row in rows])
+    size = predictor.config.data.batch_size
+    for losses in token_losses(predictor.network, criterion, rows, lengths, collate, size):
+        label, mask = losses.batch.label, losses.batch.mask
+        nll += float(losses.nll.sum())
+        count += int(mask.sum())
+        unknown += int(((label == Vocabulary.unk_id) * mask).sum())
+    return nll, count, unknown
 
 
 TASK = PoemTask()

@@ -17,8 +17,7 @@ from paddle_dialog.layers.operators import Dropout
 from paddle_dialog.layers.transformer import residual_dropout
 from paddle_dialog.linear_classifier import LinearSettings, fit_machine, fit_scale, sparse_rows
 from paddle_dialog.models.families import build_encoder
-from paddle_dialog.tasks.sentiment.config import SentimentConfig
-from paddle_dialog.tasks.sentiment.data import ALWAYS
+from paddle_dialog.tasks.sentiment.data import ALWAYS, SentimentConfig
 from paddle_dialog.text.vocabulary import Vocabulary
 from paddle_dialog.training.losses import mean_of
 

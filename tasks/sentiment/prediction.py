@@ -21,12 +21,12 @@ from paddle_dialog.models.numpy_operators import (
     softmax,
 )
 from paddle_dialog.predictor import Predictor, check_request
-from paddle_dialog.tasks.sentiment.config import SentimentConfig
 from paddle_dialog.tasks.sentiment.data import (
     ALWAYS,
     NAMES,
     Review,
     ReviewEncoder,
+    SentimentConfig,
     collate,
     contributions,
     tokens_of,

@@ -13,18 +13,19 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from paddle_dialog.data.batching import TrainingData
-from paddle_dialog.data.files import Record
-from paddle_dialog.metrics import Accuracy
+from paddle_dialog.data.files import Record, check_writable, write_records
+from paddle_dialog.metrics import Accuracy, calibration_error, confusion_matrix, f1_score
 from paddle_dialog.task import Task
-from paddle_dialog.tasks.sentiment.config import SentimentConfig
 from paddle_dialog.tasks.sentiment.data import (
+    NAMES,
     ReviewDataset,
     ReviewEncoder,
+    SentimentConfig,
     collate,
     read_phrases,
     read_reviews,
 )
-from paddle_dialog.tasks.sentiment.prediction import SentimentPredictor
+from paddle_dialog.tasks.sentiment.prediction import Judgement, SentimentPredictor
 from paddle_dialog.text.vocabulary import Vocabulary
 
 if TYPE_CHECKING:
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
     from paddle_dialog.figures import FigureFolder
     from paddle_dialog.serving.config import LimitsConfig
     from paddle_dialog.serving.endpoint import ByLanguage
+
 
 logger = logging.getLogger("paddle_dialog")
 VOCABULARY = "text"
@@ -102,14 +104,39 @@ class SentimentTask(Task):
         return SentimentPredictor(config, model)
 
     def evaluate(self, predictor: SentimentPredictor, source: str, predictions: Path | None) -> Record:
-        from paddle_dialog.tasks.sentiment.evaluation import evaluate
+        """Measure a model on one source of reviews.
 
-        return evaluate(predictor, source, predictions)
+        Returns:
+            `accuracy`, `f1` (of the good ones) and `calibration_error` of the likelier labels; `unclear`, the share
+            where that is not clear enough to be said, and `accuracy_clear`, that of the others (None where there is
+            none); `confusion`: true labels down, predicted ones across.
+        """
+        if predictions is not None:
+            check_writable(predictions)
+        judgements, labels, gold = _judged(predictor, source)
+        sure = np.array([judgement.probability for judgement in judgements])
+        good = np.where(labels == 1, sure, 1 - sure)
+        clear = np.array([judgement.clear for judgement in judgements])
+        confusion = confusion_matrix(labels, gold, 2)
+        if predictions is not None:
+            pairs = zip(judgements, gold.tolist(), strict=True)
+            write_records(predictions, [one.as_dict() | {"reference": label} for one, label in pairs])
+        return {
+            "n": len(judgements),
+            "accuracy": float((labels == gold).mean()),
+            "unclear": float(1 - clear.mean()),
+            "accuracy_clear": float((labels == gold)[clear].mean()) if clear.any() else None,
+            "f1": f1_score(confusion),
+            "calibration_error": calibration_error(np.stack([1 - good, good], axis=1), gold),
+            "confusion": confusion.tolist(),
+        }
 
     def draw_figures(self, predictor: SentimentPredictor, source: str, folder: FigureFolder) -> None:
-        from paddle_dialog.tasks.sentiment.evaluation import draw_figures
+        """Draw the confusion matrix."""
+        from paddle_dialog.figures import draw_confusion_matrix
 
-        draw_figures(predictor, source, folder)
+        _, labels, gold = _judged(predictor, source)
+        folder.add("confusion", draw_confusion_matrix(confusion_matrix(labels, gold, 2), NAMES, "sentiment"))
 
     def example_inputs(self, config: SentimentConfig, source: str, count: int) -> list[str]:
         unit = config.data.tokens
@@ -121,6 +148,14 @@ class SentimentTask(Task):
         from paddle_dialog.tasks.sentiment.api import SentimentEndpoint
 
         return [ByLanguage(lambda: SentimentEndpoint(limits))]
+
+
+def _judged(predictor: SentimentPredictor, source: str) -> tuple[list[Judgement], np.ndarray, np.ndarray]:
+    """Return the judgements of reviews, the likelier labels [N], and the true ones [N]."""
+    reviews = read_reviews(source, predictor.config.data.tokens)
+    judgements = predictor.judge(reviews)
+    labels, gold = (np.array([one.label for one in each]) for each in (judgements, reviews))
+    return judgements, labels, gold
 
 
 TASK = SentimentTask()

@@ -1,20 +1,63 @@
-"""Reading pairs of sentences, and their tokens and ids."""
+"""The settings of the translation task, and its data: pairs of sentences, their tokens and ids."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal, NamedTuple
 
 import numpy as np
 
-from paddle_dialog.data.batching import PairBatch, pad_batch, target_arrays
+from paddle_dialog.config.schema import DataConfig, DecodingConfig, GenerationConfig
+from paddle_dialog.config.typed import Problem, at_least, setting
+from paddle_dialog.data.batching import EncodedData, PairBatch, pad_batch, target_arrays
 from paddle_dialog.data.files import read_lines
 from paddle_dialog.errors import UserError
 from paddle_dialog.text.characters import normalise_line, read_as_simplified
 from paddle_dialog.text.vocabulary import Vocabulary
 
 Unit = Literal["characters", "words"]
+
+
+@dataclass(frozen=True)
+class TranslationDataConfig(DataConfig):
+    """Where the pairs come from and what their tokens are."""
+
+    tokens: Literal["characters", "words"] = setting(
+        "characters",
+        "what a text is cut into; `words` are what blanks separate, subwords of such files included",
+    )
+    reverse: bool = setting(False, "translate the second column into the first")
+
+
+@dataclass(frozen=True)
+class TranslationDecodingConfig(DecodingConfig):
+    """How translations are searched for."""
+
+    no_repeat_ngram: int = at_least(
+        0, 0, "no n-gram of this size is written twice in a sentence's translation; 0 allows repetition"
+    )
+
+
+@dataclass(frozen=True)
+class TranslationConfig(GenerationConfig):
+    """A translation recipe."""
+
+    data: TranslationDataConfig = field(default_factory=TranslationDataConfig)
+    decoding: TranslationDecodingConfig = field(default_factory=TranslationDecodingConfig)
+
+    def problems(self) -> Iterator[Problem]:
+        yield from super().problems()
+        if self.training.label_smoothing:
+            yield "training.label_smoothing", "has no effect on this task's loss; leave it at 0"
+        if self.decoding.engine == "reference" and self.decoding.no_repeat_ngram:
+            yield (
+                "decoding.engine",
+                "reference forbids no n-gram; set decoding.no_repeat_ngram to 0, or take fast",
+            )
+
+
 Tokens = Sequence[str]  # characters as a string, words as a list
 
 
@@ -106,7 +149,7 @@ def encode_pair(pair: Pair, vocabulary: Vocabulary) -> EncodedPair:
 class PairDataset:
     """Pairs, encoded on demand."""
 
-    def __init__(self, pairs: list[Pair], vocabulary: Vocabulary) -> None:
+    def __init__(self, pairs: Sequence[Pair], vocabulary: Vocabulary) -> None:
         self.pairs = pairs
         self._vocabulary = vocabulary
 
@@ -114,6 +157,10 @@ class PairDataset:
     def lengths(self) -> np.ndarray:
         """Numbers of tokens of source and target of each pair, [N, 2]."""
         return np.array([[len(pair.source), len(pair.target)] for pair in self.pairs])
+
+    def encoded(self) -> EncodedData:
+        """Return the pairs with the lengths that batches are made by."""
+        return EncodedData(self, self.lengths)
 
     def __len__(self) -> int:
         return len(self.pairs)

@@ -20,8 +20,7 @@ from paddle_dialog.decoding.search import SearchOptions, decode
 from paddle_dialog.errors import UserError
 from paddle_dialog.models.numpy_seq2seq import NumpyPointerSeq2Seq
 from paddle_dialog.predictor import GenerationPredictor, Prediction, check_request
-from paddle_dialog.tasks.translation.config import TranslationConfig
-from paddle_dialog.tasks.translation.data import Tokens, encode_source, join, split
+from paddle_dialog.tasks.translation.data import Tokens, TranslationConfig, encode_source, join, split
 from paddle_dialog.text.characters import is_hanzi, normalise_line, read_as_simplified
 from paddle_dialog.text.vocabulary import Vocabulary
 
@@ -38,7 +37,7 @@ _NOTES = {
     "modern": "this looks like modern Chinese, and the model reads Classical Chinese",
     "repeats": "the translation repeats itself, so it is not to be trusted",
 }
-LONGEST_RATIO, LONGEST_MORE = 4, 10  # a translation has at most 4 tokens for each of the source, and 10 more
+MAX_RATIO, MAX_MORE = 4, 10  # a translation has at most 4 tokens for each of the source, and 10 more
 
 
 @dataclass(frozen=True)
@@ -194,7 +193,7 @@ class TranslationPredictor(GenerationPredictor):
         for start in range(0, len(sources), size):
             encoded = [encode_source(tokens, self.vocabulary) for tokens in sources[start : start + size]]
             ids, lengths = pad_batch([ids for ids, _ in encoded], Vocabulary.pad_id)  # [B, S], [B]
-            limits = np.minimum(limit, LONGEST_RATIO * lengths + LONGEST_MORE).tolist()
+            limits = np.minimum(limit, MAX_RATIO * lengths + MAX_MORE).tolist()
             if self.config.decoding.engine == "reference" and options.strategy == "beam":
                 from paddle_dialog.decoding.reference import reference_beam_search  # imports Paddle
 

@@ -222,7 +222,7 @@ def test_a_merged_bundle_whose_base_is_gone_is_as_the_library_writes_it(whole, t
 def _fresh(base: Path):
     from paddle_dialog.models.pretrained import PretrainedSeq2Seq
     from paddle_dialog.models.pretrained_base import character_vocabulary
-    from paddle_dialog.tasks.couplet.direction import prompt
+    from paddle_dialog.tasks.couplet.prompts import prompt
 
     config = PretrainedConfig(str(base))
     vocabulary = character_vocabulary(config)

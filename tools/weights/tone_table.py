@@ -31,8 +31,7 @@ import ToJyutping
 
 from paddle_dialog.command_line import program_parser, run_tool
 from paddle_dialog.data.files import read_lines
-from paddle_dialog.text.characters import is_hanzi, simplified
-from paddle_dialog.text.tones import CLASSES, TABLE, Tone, read_classes
+from paddle_dialog.text.characters import CLASSES, TONE_TABLE, Tone, is_hanzi, read_classes, simplified
 
 VERSE_TABLE = Path(__file__).with_name("verse_tones.txt")
 # Second readings of the rhyme books that verse has too seldom to show them, but living words have (中的, 正月).
@@ -164,7 +163,7 @@ def main(arguments: argparse.Namespace) -> None:
     if arguments.verse is not None:
         counts = count_uses(_pairs(arguments.verse))
         VERSE_TABLE.write_text(write_classes(classes_of_uses(*counts)), encoding="utf-8")
-    TABLE.write_text(write_tones(map(chr, range(sys.maxunicode + 1))), encoding="utf-8")
+    TONE_TABLE.write_text(write_tones(map(chr, range(sys.maxunicode + 1))), encoding="utf-8")
 
 
 def make_parser() -> argparse.ArgumentParser:

@@ -14,22 +14,37 @@ from paddle_dialog.decoding.interface import TextReader
 from paddle_dialog.decoding.search import SearchOptions, decode
 from paddle_dialog.errors import UserError
 from paddle_dialog.judge import JUDGE, Judge
-from paddle_dialog.tasks.couplet.composing.drafts import TONE_RULES, Draft, broken_tones, make_drafts
-from paddle_dialog.tasks.couplet.composing.proposals import KNOWN_COST, Proposal, Scores, choose, quality
-from paddle_dialog.tasks.couplet.composing.request import COMMA, Request, has_word, read_request, usual_themes
-from paddle_dialog.tasks.couplet.composing.scrolls import Scroll, choose_scrolls, occasions, occasions_in
-from paddle_dialog.tasks.couplet.direction import ONE_WAY, compose_source, encode_sources, knows_marks
-from paddle_dialog.tasks.couplet.form import form_report
-from paddle_dialog.tasks.couplet.line_plan import CharacterTable, LinePlan, PlannedLines
+from paddle_dialog.tasks.couplet.composing.proposals import (
+    KNOWN_COST,
+    Proposal,
+    Scores,
+    Scroll,
+    choose,
+    choose_scrolls,
+    occasions,
+    occasions_in,
+    quality,
+)
+from paddle_dialog.tasks.couplet.composing.request import (
+    COMMA,
+    TONE_RULES,
+    Draft,
+    Request,
+    broken_tones,
+    has_word,
+    make_drafts,
+    read_request,
+    usual_themes,
+)
+from paddle_dialog.tasks.couplet.line_plan import LinePlan, PlannedLines
 from paddle_dialog.tasks.couplet.prediction import CoupletPrediction, CoupletPredictor
-from paddle_dialog.tasks.couplet.search import ReverseModel
-from paddle_dialog.text.characters import is_hanzi, simplified_line
-from paddle_dialog.text.tones import Tone
+from paddle_dialog.tasks.couplet.prompts import ONE_WAY, compose_source, encode_sources, knows_marks
+from paddle_dialog.text.characters import Tone, is_hanzi, simplified_line
 
 # What no character of somebody's name may become the beginning of.
 UNKIND = "小人 小子 小丑 小贼 小鬼 小偷 小妾 小奴 王八 老贼 老鬼 白痴 红杏出墙 黄泉 文盲"
 _SCROLLS = 5
-DRAFTS, FEWEST_DRAFTS = 80, 12  # of each couplet in one round
+MAX_DRAFTS, MIN_DRAFTS = 80, 12  # of each couplet in one round
 COMPARED = 12  # proposals of a round that are looked for in the training corpus, the best
 ANSWERED, CHARACTERS = 128, 1408  # of the 上联 of a round that are answered
 _TOGETHER = 32  # of those; the best of each are there while the next are written
@@ -63,39 +78,43 @@ class FirstLine:
 
 
 class Composer:
-    """Composes with one model; `refused` returns whether a line is not to be written."""
+    """Composes what one request asks for.
+
+    Args:
+        refused: returns whether a line is not to be written.
+    """
 
     def __init__(
-        self,
-        predictor: CoupletPredictor,
-        table: CharacterTable,
-        judge: Judge | None,
-        refused: Callable[[str], bool],
+        self, predictor: ComposingPredictor, request: Request, refused: Callable[[str], bool]
     ) -> None:
-        self._predictor, self._table, self._judge, self._refused = predictor, table, judge, refused
+        if len(request.parts) > 1:  # the couplets of one proposal are alike in form
+            usual = max(request.patterns, key=lambda pattern: request.patterns[pattern])
+            request = replace(request, patterns={usual: 1})
+        self._predictor, self._request, self._refused = predictor, request, refused
         self._model, self._vocabulary = predictor.step_model, predictor.vocabulary
+        # Of each couplet fewer are tried in one round where its lines or the name are long, which takes longer.
+        size = max(pattern.length for pattern in request.patterns) * len(request.parts)
+        self._drafts = min(MAX_DRAFTS, max(MIN_DRAFTS, MAX_DRAFTS * 7 // size))
+        self._answered = min(ANSWERED, max(2 * request.count, CHARACTERS // size))
 
-    def compose(self, request: Request, seed: int) -> Iterator[list[Proposal]]:
+    def compose(self, seed: int) -> Iterator[list[Proposal]]:
         """Yield the proposals that there are so far, ever more and better ones; the last are the answer.
 
         They differ and come best first, those of a long name in groups of its couplets, in order. There may be fewer
         than asked for, where too few differ; there is one at least.
         """
-        random = np.random.default_rng(seed)
-        if len(request.parts) > 1:  # the couplets of one proposal are alike in form
-            usual = max(request.patterns, key=lambda pattern: request.patterns[pattern])
-            request = replace(request, patterns={usual: 1})
+        request, random = self._request, np.random.default_rng(seed)
         pools: list[dict[str, Proposal]] = [{} for _ in request.parts]
         chosen: list[list[Proposal]] = [[] for _ in pools]
-        usual_rounds = _USUAL_ROUNDS * (1 if _answered(request) == ANSWERED else 2)
+        usual_rounds = _USUAL_ROUNDS * (1 if self._answered == ANSWERED else 2)
         for number, rules in enumerate([TONE_RULES] * usual_rounds + _FURTHER_ROUNDS):
             if min(map(len, chosen)) == request.count or (number >= usual_rounds and all(pools)):
                 break
             few = [place for place, found in enumerate(chosen) if len(found) < request.count]
             for place in few:
-                drafts = make_drafts(request, request.parts[place], _drafts(request), random, rules)
+                drafts = make_drafts(request, request.parts[place], self._drafts, random, rules)
                 before, written = pools[place], list[Proposal]()
-                for batch in self._written(request, drafts, int(random.integers(2**31))):
+                for batch in self._written(drafts, int(random.integers(2**31))):
                     written += batch
                     pools[place] = {**before, **{one.first: one for one in self._marked_down(written)}}
                     chosen = _chosen(pools, request.count)
@@ -115,19 +134,26 @@ class Composer:
                 ranked[place] = replace(proposal, quality=proposal.quality - KNOWN_COST)
         return ranked
 
-    def _written(self, request: Request, drafts: Sequence[Draft], seed: int) -> Iterator[list[Proposal]]:
+    def _written(self, drafts: Sequence[Draft], seed: int) -> Iterator[list[Proposal]]:
         """Yield proposals on the themes, one batch of 下联 after the other."""
         # The best of each draft, then the second of each, and so on: drafts differ more than the texts of one.
         ranks = zip_longest(*self._first_lines(drafts, seed))
         lines = {line.text: line for rank in ranks for line in rank if line is not None}
-        firsts, most = list(lines.values()), _answered(request)
+        firsts, most = list(lines.values()), self._answered
         if most < ANSWERED:  # those come first whose 下联 need not happen to speak of the themes
-            firsts.sort(key=lambda first: not _speaks_of(request, first.text, first.draft.lock))
+            firsts.sort(key=lambda first: not self._speaks_of(first.text, first.draft.lock))
         for start in range(0, min(len(firsts), most), _TOGETHER):
-            yield self._answered(request, firsts[start : min(start + _TOGETHER, most)])
+            yield self._proposals(firsts[start : min(start + _TOGETHER, most)])
 
-    def _answered(self, request: Request, firsts: Sequence[FirstLine]) -> list[Proposal]:
-        """Return proposals with some 上联."""
+    def _speaks_of(self, first: str, second: str) -> bool:
+        """Return whether two lines have a word of each theme."""
+        return all(
+            any(has_word(line, word) for line in (first, second) for word in theme.words)
+            for theme in self._request.themes
+        )
+
+    def _proposals(self, firsts: Sequence[FirstLine]) -> list[Proposal]:
+        """Answer some 上联; return those as proposals whose couplets speak of the themes."""
         answers = self._predictor.answer(
             [self._predictor.check(first.text, first.draft.lock) for first in firsts],
             2,
@@ -138,19 +164,31 @@ class Composer:
         )
         pairs = []
         for first, seconds in zip(firsts, answers, strict=True):
-            fitting = (second for second in seconds if _speaks_of(request, first.text, second.text))
+            fitting = (second for second in seconds if self._speaks_of(first.text, second.text))
             if (best := next(fitting, None)) is not None:
                 pairs.append((first, best))
         if not pairs:
             return []
         read = zip(pairs, *self._read_back(pairs), strict=True)
-        return [_proposal(request, *pair, float(back), float(judged)) for pair, back, judged in read]
+        return [self._proposal(*pair, float(back), float(judged)) for pair, back, judged in read]
+
+    def _proposal(
+        self, first: FirstLine, second: CoupletPrediction, reverse: float, judged: float
+    ) -> Proposal:
+        lines, request = (first.text, second.text), self._request
+        relaxed = (*broken_tones(first.text), *second.relaxed)
+        sizes = len(first.text) + 1, len(second.text) + 1
+        score = (first.score * sizes[0] + second.score * sizes[1]) / sum(sizes)
+        fixed = frozenset({*first.draft.first, *first.draft.second})
+        scores = Scores(first.free_score, second.score, reverse, judged)
+        good = quality(lines, scores, relaxed, request.themes, bool(request.name))
+        return Proposal(*lines, score, second.form, relaxed, good, fixed=fixed)
 
     def _first_lines(self, drafts: Sequence[Draft], seed: int) -> list[list[FirstLine]]:
         """Write 上联 for each draft, held to its tones, best first; none where there is none."""
         plans = [self._plan(draft) for draft in drafts]
         sources = [np.asarray(compose_source(self._vocabulary, d.template, d.words)) for d in drafts]
-        processors, limits = [PlannedLines(plans, self._table)], [draft.size for draft in drafts]
+        processors, limits = [PlannedLines(plans, self._predictor.table)], [draft.size for draft in drafts]
         options = replace(_SAMPLING, processors=processors, max_length=limits, seed=seed)
         found = decode(self._model, *encode_sources(sources), options)
         written = []
@@ -161,7 +199,7 @@ class Composer:
         return written
 
     def _plan(self, draft: Draft) -> LinePlan:
-        vocabulary, table, size = self._vocabulary, self._table, draft.size
+        vocabulary, table, size = self._vocabulary, self._predictor.table, draft.size
         # What the 下联 is bound to have, the 上联 may not have too.
         fixed = (*draft.first.values(), *draft.second.values())
         base = np.where(table.hanzi & ~table.special, 0.0, np.inf).astype(np.float32)  # [V]
@@ -185,47 +223,12 @@ class Composer:
         self, pairs: Sequence[tuple[FirstLine, CoupletPrediction]]
     ) -> tuple[np.ndarray, np.ndarray]:
         """Return scores of each 上联 after its answer, and what the judge says, [N] each; 0 without one."""
-        lines, seconds = [first.text for first, _ in pairs], [[second.text] for _, second in pairs]
-        back = ReverseModel(self._model, self._vocabulary)
-        if self._judge is None or not isinstance(self._model, TextReader):
-            return np.array(back.scores(lines, seconds)).ravel(), np.zeros(len(pairs))
+        lines, seconds = [first.text for first, _ in pairs], [second.text for _, second in pairs]
+        back, judge = self._predictor.reverse, self._predictor.judge
+        if judge is None or not isinstance(self._model, TextReader):
+            return np.concatenate(back.scores(lines, [[one] for one in seconds])), np.zeros(len(pairs))
         scores, states = back.read(lines, seconds)
-        return np.concatenate(scores), self._judge(np.concatenate(states))
-
-
-def _drafts(request: Request) -> int:
-    """Return the drafts of each couplet in one round: fewer for long lines and names, which take longer."""
-    return min(DRAFTS, max(FEWEST_DRAFTS, DRAFTS * 7 // _size(request)))
-
-
-def _answered(request: Request) -> int:
-    """Return how many 上联 of each couplet are answered in one round: fewer for long lines and names."""
-    return min(ANSWERED, max(2 * request.count, CHARACTERS // _size(request)))
-
-
-def _size(request: Request) -> int:
-    """Return the characters of the 上联 of one proposal, at most."""
-    return max(pattern.length for pattern in request.patterns) * len(request.parts)
-
-
-def _speaks_of(request: Request, first: str, second: str) -> bool:
-    return all(
-        any(has_word(line, word) for line in (first, second) for word in theme.words)
-        for theme in request.themes
-    )
-
-
-def _proposal(
-    request: Request, first: FirstLine, second: CoupletPrediction, reverse: float, judged: float
-) -> Proposal:
-    lines, form = (first.text, second.text), form_report(first.text, second.text)
-    relaxed = (*broken_tones(first.text), *second.relaxed)
-    sizes = len(first.text) + 1, len(second.text) + 1
-    score = (first.score * sizes[0] + second.score * sizes[1]) / sum(sizes)
-    fixed = frozenset({*first.draft.first, *first.draft.second})
-    scores = Scores(first.free_score, second.score, reverse, judged)
-    good = quality(lines, scores, relaxed, request.themes, bool(request.name))
-    return Proposal(*lines, score, form, relaxed, good, fixed=fixed)
+        return scores, judge(states)
 
 
 def _chosen(pools: Sequence[Mapping[str, Proposal]], count: int) -> list[list[Proposal]]:
@@ -304,8 +307,7 @@ class ComposingPredictor(CoupletPredictor):
         def refuses(line: str) -> bool:
             return any(word in line for word in unkind) or (refused is not None and refused(line))
 
-        composer = Composer(self, self._table, self.judge, refuses)
-        for found in composer.compose(request, self.config.seed if seed is None else seed):
+        for found in Composer(self, request, refuses).compose(self.config.seed if seed is None else seed):
             yield self._with_scrolls(request, found)
 
     def scrolls(self, first: str, second: str, count: int = 5) -> list[Scroll]:

@@ -17,8 +17,7 @@ import numpy as np
 from paddle_dialog.command_line import OneLineParser, integer_from, run_tool
 from paddle_dialog.data.files import read_lines
 from paddle_dialog.errors import UserError
-from paddle_dialog.tasks.couplet.composing.request import main_themes, usual_themes
-from paddle_dialog.tasks.couplet.composing.scrolls import (
+from paddle_dialog.tasks.couplet.composing.proposals import (
     SCROLL_TABLE,
     STEPS,
     THEME_TABLE,
@@ -27,6 +26,7 @@ from paddle_dialog.tasks.couplet.composing.scrolls import (
     choose_scrolls,
     words_of,
 )
+from paddle_dialog.tasks.couplet.composing.request import main_themes, usual_themes
 from paddle_dialog.tasks.couplet.couplets import Couplet, read_couplets
 from paddle_dialog.text.characters import is_hanzi
 

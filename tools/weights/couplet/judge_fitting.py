@@ -21,9 +21,8 @@ from paddle_dialog.errors import UserError
 from paddle_dialog.judge import JUDGE, Judge
 from paddle_dialog.tasks.couplet.composing.prediction import ComposingPredictor
 from paddle_dialog.tasks.couplet.composing.proposals import Scores, quality
-from paddle_dialog.tasks.couplet.direction import encode_sources
 from paddle_dialog.tasks.couplet.preferences import RatedAnswer, read_ratings
-from paddle_dialog.tasks.couplet.search import ReverseModel
+from paddle_dialog.tasks.couplet.prompts import encode_sources
 from paddle_dialog.text.characters import is_hanzi
 from tools.weights.judges import fit_order, judge_parser, save_with
 
@@ -37,14 +36,13 @@ def measured(predictor: ComposingPredictor, answers: Sequence[RatedAnswer]) -> n
     source, lengths = encode_sources([np.asarray(asked) for asked, _ in texts])
     log_probs = text_log_probs(model, source, lengths, [text for _, text in texts])
     seconds, firsts = log_probs.reshape(-1, 2).T  # [N] each
-    back = ReverseModel(model, vocabulary)
-    reverse, states = back.read([a.first for a in answers], [[a.second] for a in answers])
+    reverse, states = predictor.reverse.read([a.first for a in answers], [a.second for a in answers])
     worth = []
     for answer, first, second, own in zip(answers, firsts, seconds, reverse, strict=True):
         free = sum(map(is_hanzi, answer.first)) - sum(map(is_hanzi, answer.template or "")) + 1
-        scores = Scores(first / free, second / (len(answer.second) + 1), float(own[0]))
+        scores = Scores(first / free, second / (len(answer.second) + 1), float(own))
         worth.append(quality((answer.first, answer.second), scores, (), (), False))
-    return np.concatenate([np.array(worth)[:, None], np.concatenate(states)], axis=1)
+    return np.concatenate([np.array(worth)[:, None], states], axis=1)
 
 
 def composed(path: str) -> Iterator[list[RatedAnswer]]:

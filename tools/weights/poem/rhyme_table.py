@@ -15,9 +15,9 @@ import sys
 import numpy as np
 
 from paddle_dialog.command_line import program_parser, run_tool
-from paddle_dialog.tasks.poem.data import read_texts
+from paddle_dialog.tasks.poem.data import read_poems
 from paddle_dialog.tasks.poem.forms import NAMES, RHYMES, form_of, split_lines
-from paddle_dialog.text.tones import can_be_level
+from paddle_dialog.text.characters import can_be_level
 
 SEEDS = [
     "东风中空同红公宫通翁穷功",
@@ -92,7 +92,7 @@ def find_rhymes(endings: list[str]) -> dict[str, str]:
 
 def main(arguments: argparse.Namespace) -> None:
     """Read poems and write the table."""
-    poems = read_texts(arguments.poems)
+    poems = read_poems(arguments.poems)
     endings = []
     for poem in poems if isinstance(poems, list) else []:
         if form_of(poem.body) is not None:

@@ -12,9 +12,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from paddle_dialog.data.batching import PairBatch, pad_batch, target_arrays
-from paddle_dialog.errors import UserError
-from paddle_dialog.tasks.couplet.form import final_character
-from paddle_dialog.text.tones import Tone, can_be_level, can_be_oblique
 from paddle_dialog.text.vocabulary import Vocabulary
 
 VOCABULARY = "text"  # one for both lines
@@ -92,22 +89,6 @@ class Direction:
     def pair(self, given: str, written: str) -> tuple[str, str]:
         """Return 上联 and 下联."""
         return (written, given) if self.writes_first else (given, written)
-
-    def wanted_final_tone(self, given: str) -> Tone:
-        """Return the tone the written line ends on.
-
-        A 下联 ends level, unless the 上联 has no reading that ends otherwise; a 上联 ends oblique, unless the 下联
-        can only end so itself.
-        """
-        final = final_character(given)
-        if self.writes_first:
-            return Tone.LEVEL if can_be_oblique(final) and not can_be_level(final) else Tone.OBLIQUE
-        return Tone.OBLIQUE if can_be_level(final) and not can_be_oblique(final) else Tone.LEVEL
-
-    def check_known(self, vocabulary: Vocabulary) -> None:
-        """Raise a `UserError` unless a model with this vocabulary writes such lines."""
-        if self.writes_first and not knows_marks(vocabulary):
-            raise UserError(ONE_WAY)
 
 
 TO_SECOND = Direction("上联", "下联", writes_first=False)
