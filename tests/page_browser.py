@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import socket
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -12,11 +12,11 @@ import uvicorn
 from chromium import PATIENCE
 from couplet_toys import LEVEL, OBLIQUE, composing_toy, toy
 from empathetic_toys import make_config, make_network, make_vocabulary, predictor_of
-from serving_toys import make_app, wait_until_ready
+from fastapi import FastAPI
+from serving_toys import app_of
 
 from paddle_dialog.serving.config import LimitsConfig
-from paddle_dialog.serving.endpoint import Endpoint, WordFilter
-from paddle_dialog.serving.models import use_model
+from paddle_dialog.serving.endpoint import Endpoint
 from paddle_dialog.tasks.couplet.api import CoupletEndpoint
 from paddle_dialog.tasks.couplet.task import TASK as COUPLET
 from paddle_dialog.tasks.empathetic.api import ReplyEndpoint
@@ -44,25 +44,19 @@ _FAINT = """() => {
 def served(*tasks: str, **settings: Any) -> Iterator[str]:
     """Yield the address of a server of the tasks; `settings` are those of `ServeConfig`."""
     limits = LimitsConfig(turns=9, characters=200)
-    made: dict[str, tuple[Any, list[Endpoint[Any]]]] = {
+    made: dict[str, tuple[Any, Sequence[Endpoint[Any]]]] = {
         "couplet": (_couplet_predictor, [CoupletEndpoint(limits)]),
         "composing": (composing_toy, COUPLET.endpoints(limits)),
         "empathetic": (_reply_predictor, [ReplyEndpoint(limits)]),
     }
     chosen = [made[task] for task in tasks]
-
-    def load() -> list[Any]:
-        return [use_model(make(), endpoints, WordFilter()) for make, endpoints in chosen]
-
-    every = [endpoint for _, endpoints in chosen for endpoint in endpoints]
-    with serving(*every, load=load, **settings) as address:
+    with serving(app_of(*((make(), endpoints) for make, endpoints in chosen), **settings)) as address:
         yield address
 
 
 @contextmanager
-def serving(*endpoints: Endpoint[Any], **settings: Any) -> Iterator[str]:
-    """Yield the address of a server of endpoints; `settings` are those of `make_app`."""
-    app = make_app(*endpoints, **settings)
+def serving(app: FastAPI) -> Iterator[str]:
+    """Yield the address of a server of an application."""
     listener = socket.create_server(("127.0.0.1", 0))
     server = uvicorn.Server(
         uvicorn.Config(app, log_config=None, access_log=False, timeout_graceful_shutdown=1)
@@ -70,7 +64,6 @@ def serving(*endpoints: Endpoint[Any], **settings: Any) -> Iterator[str]:
     thread = threading.Thread(target=lambda: server.run(sockets=[listener]))
     thread.start()
     try:
-        wait_until_ready(app)
         yield f"http://127.0.0.1:{listener.getsockname()[1]}"
     finally:
         server.should_exit = True

@@ -80,25 +80,26 @@ def make_config(**settings: Any) -> ServeConfig:
 def make_app(
     *endpoints: Endpoint[Any],
     words: WordFilter | None = None,
-    load: Callable[[], list[Any]] = list,
+    cards: Sequence[ModelCard] = (),
     **settings: Any,
 ) -> FastAPI:
-    """Return the application around endpoints that are ready."""
-    return create_app(make_config(**settings), endpoints, load, words or WordFilter())
+    """Return the application around endpoints that have their models."""
+    return create_app(make_config(**settings), endpoints, list(cards), words or WordFilter())
 
 
-def loader(
-    endpoint: Endpoint[Any], predictor: Any, words: WordFilter | None = None
-) -> Callable[[], list[ModelCard]]:
-    """Make an endpoint ready with a predictor that exists."""
-    return lambda: [use_model(predictor, [endpoint], words or WordFilter())]
+def app_of(
+    *models: tuple[Any, Sequence[Endpoint[Any]]], words: WordFilter | None = None, **settings: Any
+) -> FastAPI:
+    """Return the application of predictors, each with the endpoints of its task."""
+    words = words or WordFilter()
+    cards = [use_model(predictor, endpoints, words) for predictor, endpoints in models]
+    every = [endpoint for _, endpoints in models for endpoint in endpoints]
+    return make_app(*every, words=words, cards=cards, **settings)
 
 
 def served(predictor: Any, *endpoints: Endpoint[Any], words: WordFilter | None = None) -> Any:
     """Return the running server of a predictor behind addresses of its task, as a context with its client."""
-    words = words or WordFilter()
-    app = make_app(*endpoints, words=words, load=lambda: [use_model(predictor, endpoints, words)])
-    return running(app)
+    return running(app_of((predictor, endpoints), words=words))
 
 
 def post(client: TestClient, path: str, **request: Any) -> tuple[int, dict[str, Any]]:
@@ -110,18 +111,9 @@ def post(client: TestClient, path: str, **request: Any) -> tuple[int, dict[str, 
 
 @contextmanager
 def running(app: FastAPI) -> Iterator[TestClient]:
-    """Yield a client of the application once it is ready."""
+    """Yield a client of the application."""
     with TestClient(app, base_url=BASE_URL, raise_server_exceptions=True) as client:
-        wait_until_ready(app)
         yield client
-
-
-def wait_until_ready(app: FastAPI) -> None:
-    """Wait until the models are loaded; raise what prevents it."""
-    batcher = app.state.batcher
-    eventually(lambda: batcher.is_ready or batcher.failure)
-    if batcher.failure:
-        raise batcher.failure
 
 
 def eventually(holds: Callable[[], object], seconds: float = PATIENCE) -> None:

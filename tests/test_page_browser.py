@@ -15,11 +15,9 @@ from chromium import needs_chromium
 from empathetic_toys import chinese_predictor
 from page_browser import _reply_predictor, ask, idle, opened, say, served, serving
 from page_couplets import PAIRS, SCROLLS, choose, compose, composed, hung, offer_all, request_of, scroll
-from serving_toys import PATIENCE
+from serving_toys import PATIENCE, app_of
 
 from paddle_dialog.serving.config import LimitsConfig
-from paddle_dialog.serving.endpoint import ByLanguage, WordFilter
-from paddle_dialog.serving.models import use_model
 from paddle_dialog.tasks.couplet.composing.prediction import ComposingPredictor
 from paddle_dialog.tasks.empathetic.api import ReplyEndpoint
 from paddle_dialog.tasks.empathetic.data.emotions import CHINESE_NAMES
@@ -312,11 +310,8 @@ def test_couplets_hang_as_they_come_and_stay(browser: Any, monkeypatch: pytest.M
 
 
 def test_a_talk_in_two_languages(browser: Any) -> None:
-    endpoint = ByLanguage(lambda: ReplyEndpoint(LimitsConfig(turns=5)))
-
-    def load() -> list[Any]:
-        both = (_reply_predictor(), chinese_predictor())
-        return [use_model(one, [endpoint], WordFilter()) for one in both]
+    both = (_reply_predictor(), chinese_predictor())
+    app = app_of(*((one, [ReplyEndpoint(LimitsConfig(turns=5))]) for one in both))
 
     def asked(page: Any, text: str) -> dict[str, Any]:
         with page.expect_request("**/v1/reply") as request:
@@ -324,7 +319,7 @@ def test_a_talk_in_two_languages(browser: Any) -> None:
         body: dict[str, Any] = request.value.post_data_json
         return body
 
-    with serving(endpoint, load=load) as address, opened(browser, address, locale="zh-CN") as page:
+    with serving(app) as address, opened(browser, address, locale="zh-CN") as page:
         notice = page.locator("#empathetic [role=note]")
         assert "不是心理咨询师" in notice.text_content()
         assert notice.locator("a[href='tel:12356']").is_visible()

@@ -11,7 +11,7 @@ import pytest
 from chromium import needs_chromium
 from command import ROOT
 from page_browser import opened, serving
-from serving_toys import EchoEndpoint
+from serving_toys import EchoEndpoint, make_app
 
 from paddle_dialog.serving.models import ModelCard
 from paddle_dialog.serving.page_files import PAGE
@@ -128,7 +128,10 @@ def echo(folder: Path) -> EchoEndpoint:
 @needs_chromium
 def test_it_answers_in_both_languages(browser: Any, tmp_path: Path) -> None:
     endpoint = echo(tmp_path)
-    with serving(endpoint, load=lambda: [CARD]) as address, opened(browser, address, locale="zh-TW") as page:
+    with (
+        serving(make_app(endpoint, cards=[CARD])) as address,
+        opened(browser, address, locale="zh-TW") as page,
+    ):
         assert page.title() == "回声 · 笔谈"
         page.get_by_role("button", name="English").click()
         page.reload()
@@ -161,7 +164,7 @@ def test_a_broken_tab_leaves_the_others_alone(browser: Any, tmp_path: Path, scri
     (bad / "tab.js").write_text(script, encoding="utf-8")
     broken.task, broken.path = "broken", "/v1/broken"  # type: ignore[misc]
     endpoints = (broken, echo(good))
-    with serving(*endpoints, load=lambda: [CARD]) as address, browser.new_page(locale="en-US") as page:
+    with serving(make_app(*endpoints, cards=[CARD])) as address, browser.new_page(locale="en-US") as page:
         page.goto(address)
         page.get_by_text("This tab could not be loaded").wait_for()
         page.locator("#tab-echo", has_text="Echo").wait_for()  # named when all tabs are loaded

@@ -15,7 +15,7 @@ from command import records, run_here
 from hypothesis import given
 from hypothesis import strategies as st
 from page_browser import opened, serving
-from serving_toys import loader, post, served
+from serving_toys import app_of, post, served
 
 import paddle_dialog
 from paddle_dialog.bundle.trained import TrainedModel
@@ -280,10 +280,8 @@ def test_the_answer_is_that_of_the_command_with_words():
 @needs_chromium
 def test_the_tab_colours_the_words(browser):
     endpoint = SentimentEndpoint(LimitsConfig())
-    with (
-        serving(endpoint, load=loader(endpoint, predictor())) as address,
-        opened(browser, address) as page,
-    ):
+    app = app_of((predictor(), [endpoint]))
+    with serving(app) as address, opened(browser, address) as page:
         assert page.get_by_role("tab").all_text_contents() == ["Good or bad?"]
         page.click("#sentiment-ask")
         assert page.locator("#sentiment-error").text_content() == "Write a review first, please."

@@ -9,10 +9,8 @@ from contextlib import contextmanager
 
 import pytest
 from serving_toys import (
-    BASE_URL,
     PATIENCE,
     EchoEndpoint,
-    TestClient,
     eventually,
     make_app,
     make_config,
@@ -124,27 +122,6 @@ def test_pages_elsewhere_ask_only_where_they_are_named(endpoint):
         other = client.get("/healthz", headers={"Origin": "https://other.example"})
     assert allowed.headers["access-control-allow-origin"] == "https://verse.example"
     assert "access-control-allow-origin" not in other.headers
-
-
-def test_readiness_follows_the_models(endpoint):
-    gate = threading.Event()
-
-    def load():
-        assert gate.wait(PATIENCE)
-        return []
-
-    with TestClient(make_app(endpoint, load=load), base_url=BASE_URL) as client:
-        for response in (
-            client.get("/readyz"),
-            client.get("/v1/models"),
-            client.post("/v1/echo", json={"text": "a"}),
-        ):
-            refusal(response, 503)
-            assert response.headers["retry-after"] == "1"
-        assert client.get("/healthz").json() == {"status": "ok"}
-        gate.set()
-        eventually(lambda: client.get("/readyz").status_code == 200)
-        assert client.get("/v1/models").json() == {"models": []}
 
 
 def test_the_key_is_asked_for_where_work_is_done(endpoint):

@@ -8,7 +8,6 @@ import threading
 import pytest
 from serving_toys import PATIENCE, EchoEndpoint, eventually
 
-from paddle_dialog.errors import UserError
 from paddle_dialog.serving.batcher import SLOW, STEPS_PER_SECOND, Batcher, Busy
 from paddle_dialog.serving.config import BatchingConfig
 from paddle_dialog.serving.decoders import NO_ANSWER, decode_here
@@ -25,12 +24,12 @@ def endpoint():
 def start():
     started = []
 
-    def make(*decoders, load=lambda: None, seconds=math.inf, **settings):
+    def make(*decoders, seconds=math.inf, **settings):
         decoders = decoders or [decode_here]
-        batcher = Batcher(BatchingConfig(**settings), Metrics(), load, decoders, seconds)
+        batcher = Batcher(BatchingConfig(**settings), Metrics(), decoders, seconds)
         started.append(batcher)
         batcher.start()
-        eventually(lambda: (batcher.is_ready and batcher._idle == len(decoders)) or batcher.failure)
+        eventually(lambda: batcher._idle == len(decoders))
         return batcher
 
     yield make
@@ -202,16 +201,3 @@ def test_where_no_decoder_is_left_requests_are_refused_and_the_server_ends(start
     with pytest.raises(Busy, match="the server is ending"):
         asyncio.run(batcher.submit(endpoint, Job("a", None)))
     assert [str(error) for error in told] == ["the process that forks the decoders has died"]
-
-
-def test_models_that_cannot_be_loaded_are_told():
-    told = []
-
-    def load():
-        raise UserError("no weights")
-
-    batcher = Batcher(BatchingConfig(), Metrics(), load)
-    batcher.on_failure = lambda: told.append(True)
-    batcher.start()
-    batcher.close()
-    assert told and str(batcher.failure) == "no weights" and not batcher.is_ready

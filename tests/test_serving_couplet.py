@@ -186,7 +186,7 @@ LINES = {"Accept": "application/x-ndjson"}
 def test_what_is_there_is_sent_before_the_rest_is_made():
     endpoint = SlowEcho()
     endpoint.open.clear()
-    with serving(endpoint) as address, httpx.Client(base_url=address, timeout=PATIENCE) as client:
+    with serving(make_app(endpoint)) as address, httpx.Client(base_url=address, timeout=PATIENCE) as client:
         compressed = {**LINES, "Accept-Encoding": "gzip"}
         with client.stream("POST", "/v1/echo", json={"text": "ab"}, headers=compressed) as response:
             lines = response.iter_lines()

@@ -11,7 +11,7 @@ import test_sentiment
 import test_translation
 from couplet_toys import composing_toy
 from schemathesis.specs.openapi.checks import positive_data_acceptance
-from serving_toys import eventually, loader, make_app
+from serving_toys import app_of
 from test_serving_reply import make_predictor
 
 from paddle_dialog.serving.config import LimitsConfig
@@ -81,14 +81,10 @@ def unanswered():
 @contextmanager
 def described(pairs):
     """Yield the description that a server of endpoints and their predictors gives of itself."""
-    loaders = [loader(endpoint, predictor) for endpoint, predictor in pairs]
-    app = make_app(
-        *(endpoint for endpoint, _ in pairs),
-        load=lambda: [card for load in loaders for card in load()],
-        hosts=["testserver", "localhost"],
+    app = app_of(
+        *((predictor, [endpoint]) for endpoint, predictor in pairs), hosts=["testserver", "localhost"]
     )
     app.state.batcher.start()
-    eventually(lambda: app.state.batcher.is_ready)
 
     async def already_started(scope, receive, send):  # schemathesis would start and stop it for each request
         if scope["type"] == "lifespan":

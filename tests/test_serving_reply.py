@@ -36,7 +36,7 @@ def ask(client, **request):
 def test_the_answer_is_that_of_the_command():
     (expected,) = make_predictor().predict_records([json.dumps({"context": CONTEXT})], 2)
     with start() as client:
-        assert ask(client, n_best=2) == (200, expected)
+        assert ask(client, n_best=2) == (200, {**expected, "language": "en"})
 
 
 @settings(deadline=None)

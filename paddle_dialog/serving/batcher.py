@@ -18,15 +18,17 @@ from functools import partial
 from typing import Any
 
 from paddle_dialog.data.records import Record
+from paddle_dialog.device import select_device
 from paddle_dialog.serving.config import BatchingConfig
 from paddle_dialog.serving.decoders import Answer, Decode, DecoderLost, DecodingFailed, Tell, decode_here
 from paddle_dialog.serving.endpoint import Endpoint, Job
 from paddle_dialog.serving.telemetry import Metrics, log_exception
 
 LOG = logging.getLogger(__name__)
-LONGEST_RETRY = 60  # seconds
+MAX_RETRY = 60  # seconds
 SLOW = 2000  # decoder steps of a job; about half a second
 STEPS_PER_SECOND = 4000.0  # until batches have been measured
+ENDING = "the server is ending; try again in a moment"
 
 
 class Busy(Exception):
@@ -47,7 +49,7 @@ class _Waiting:
     @property
     def kind(self) -> Hashable:
         """What jobs of one batch have in common."""
-        return self.endpoint.path, self.job.settings
+        return self.endpoint, self.job.settings
 
     @property
     def is_slow(self) -> bool:
@@ -59,54 +61,46 @@ class Batcher:
     """The queue and its workers.
 
     Args:
-        load: makes the models ready; run first in a worker thread, since Paddle's device belongs to a thread.
         decoders: answer batches, one decoder a thread; by default one that decodes in the thread itself.
         seconds: that a request waits at most; one that would wait longer is refused at once.
+        device: selected in each thread, to which Paddle's device belongs.
     """
 
     def __init__(
         self,
         settings: BatchingConfig,
         metrics: Metrics,
-        load: Callable[[], None],
         decoders: Sequence[Decode] = (decode_here,),
         seconds: float = math.inf,
+        device: str = "auto",
     ) -> None:
-        self._settings, self._seconds = settings, seconds
+        self._settings, self._seconds, self._device = settings, seconds, device
         self._metrics = metrics
-        self._load = load
         self._queue: list[_Waiting] = []
         self._changed = threading.Condition()
         self._closing = False
-        self._ready = False
         self._speed = STEPS_PER_SECOND  # of one decoder, a moving average
         self._idle = 0  # threads that wait for a batch
-        targets = [self._begin, *[self._work] * (len(decoders) - 1)]
         self._threads = [
-            threading.Thread(target=target, args=(decode,), name="decoder", daemon=True)
-            for target, decode in zip(targets, decoders, strict=True)
+            threading.Thread(target=self._work, args=(decode,), name="decoder", daemon=True)
+            for decode in decoders
         ]
         self.failure: Exception | None = None
         self.on_failure: Callable[[], None] = lambda: None
         metrics.watch_queue(lambda: len(self._queue))
 
-    @property
-    def is_ready(self) -> bool:
-        """Whether the models are loaded."""
-        return self._ready
-
     def start(self) -> None:
-        """Start loading the models."""
-        self._threads[0].start()
+        """Start the threads."""
+        for thread in self._threads:
+            thread.start()
 
     def close(self) -> None:
         """Answer the waiting jobs, then end the threads and wait for their end."""
         with self._changed:
             self._closing = True
             self._changed.notify_all()
-        for thread in self._threads:  # the first starts the others before it ends
-            if thread.is_alive():
-                thread.join()
+        for thread in self._threads:
+            thread.join()
 
     async def submit(self, endpoint: Endpoint[Any], job: Job, tell: Tell | None = None) -> Record:
         """Wait for a job's answer; a cancelled wait takes the job out of the queue.
@@ -117,11 +111,11 @@ class Batcher:
         later = partial(loop.call_soon_threadsafe, tell) if tell and job.cost > SLOW else None  # type: ignore[arg-type]
         waiting = _Waiting(endpoint, job, loop.create_future(), later)
         with self._changed:
-            if not self._ready or self._closing:
-                raise Busy("the models are being loaded or put away; try again in a moment", 1)
+            if self._closing:
+                raise Busy(ENDING, 1)
             if len(self._queue) >= self._settings.queue or self._wait_for(waiting) > self._seconds:
                 self._metrics.refused.inc()
-                retry = min(max(1, math.ceil(self._wait_for(waiting))), LONGEST_RETRY)
+                retry = min(max(1, math.ceil(self._wait_for(waiting))), MAX_RETRY)
                 raise Busy("too many requests are waiting; try again in a moment", retry)
             self._queue.append(waiting)
             self._changed.notify_all()
@@ -139,18 +133,8 @@ class Batcher:
         before = sum(w.job.cost for w in self._queue if decoders == 1 or w.is_slow == waiting.is_slow)
         return before / self._speed / (decoders - 1 if waiting.is_slow and decoders > 1 else decoders)
 
-    def _begin(self, decode: Decode) -> None:
-        try:
-            self._load()
-        except Exception as error:
-            self.fail(error)
-            return
-        for thread in self._threads[1:]:
-            thread.start()
-        self._ready = True
-        self._work(decode)
-
     def _work(self, decode: Decode) -> None:
+        select_device(self._device)
         while batch := self._next_batch():
             self._answer(batch, decode)
 
@@ -187,7 +171,7 @@ class Batcher:
         except Exception as error:  # no other decoder could be made
             log_exception(LOG, error)
             self.fail(error)
-            answers = [Busy("the server is ending; try again in a moment", 1)] * len(batch)
+            answers = [Busy(ENDING, 1)] * len(batch)
         seconds = time.monotonic() - started
         if any(isinstance(answer, DecodingFailed) for answer in answers):
             self._metrics.failures.inc()

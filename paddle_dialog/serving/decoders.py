@@ -13,7 +13,7 @@ import signal
 import socket
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from multiprocessing import Pipe, active_children, get_context
 from multiprocessing.connection import Connection
@@ -77,9 +77,9 @@ class ForkServer:
 
     def __init__(self, endpoints: Sequence[Endpoint[Any]], listener: socket.socket) -> None:
         self._orders, theirs = socket.socketpair()
-        by_path = {endpoint.path: endpoint for endpoint in endpoints}
+        self.endpoints = endpoints
         self._process = get_context("fork").Process(
-            target=_fork_decoders, args=(by_path, theirs, [self._orders, listener]), name="fork-server"
+            target=_fork_decoders, args=(endpoints, theirs, [self._orders, listener]), name="fork-server"
         )
         self._process.start()
         theirs.close()
@@ -127,7 +127,8 @@ class RemoteDecoder:
     def __call__(
         self, endpoint: Endpoint[Any], items: Sequence[Any], settings: Any, tell: Tell | None = None
     ) -> list[Answer]:
-        batch, end = (endpoint.path, items, settings, tell is not None), time.monotonic() + self._seconds
+        number = self._fork_server.endpoints.index(endpoint)
+        batch, end = (number, items, settings, tell is not None), time.monotonic() + self._seconds
         try:
             self._pipe.send(batch)
         except OSError:  # it died while idle
@@ -159,7 +160,7 @@ class RemoteDecoder:
 
 
 def _fork_decoders(
-    endpoints: Mapping[str, Endpoint[Any]], orders: socket.socket, foreign: Sequence[socket.socket]
+    endpoints: Sequence[Endpoint[Any]], orders: socket.socket, foreign: Sequence[socket.socket]
 ) -> None:
     """Run the fork server: fork a decoder for each pipe it is sent, until the server has ended."""
     for signal_number in (signal.SIGINT, signal.SIGTERM):  # the server gets them too, and ends all in order
@@ -176,13 +177,13 @@ def _fork_decoders(
         child.kill()  # one that was stopped would not end by itself
 
 
-def _decode(endpoints: Mapping[str, Endpoint[Any]], pipe: Connection, orders: socket.socket) -> None:
+def _decode(endpoints: Sequence[Endpoint[Any]], pipe: Connection, orders: socket.socket) -> None:
     """Run a decoder: answer until the server closes its end of the pipe."""
     orders.close()
     pipe.send(os.getpid())
     while True:
         try:
-            path, items, settings, in_parts = pipe.recv()
-            pipe.send(decode_here(endpoints[path], items, settings, pipe.send if in_parts else None))
+            number, items, settings, in_parts = pipe.recv()
+            pipe.send(decode_here(endpoints[number], items, settings, pipe.send if in_parts else None))
         except (EOFError, OSError):
             return

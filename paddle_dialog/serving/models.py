@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -50,13 +50,12 @@ def find_models(config: ServeConfig) -> tuple[list[ServedModel], list[str]]:
     """Find the bundles of a server's models; return a sentence for each that has none, where none was named."""
     models: list[ServedModel] = []
     missing: list[str] = []
-    of_task: dict[str, Sequence[Endpoint[Any]]] = {}
     for name, source in config.models.items():
         if source is None:
             continue
         recipe = _recipe(name, source)
-        task = recipe.task
-        endpoints = of_task.get(task.name) or task.endpoints(config.limits)
+        task, settings = recipe.task, recipe.config()
+        endpoints = task.endpoints(config.limits)
         if not endpoints:
             raise UserError(f"models.{name}: this task offers nothing over HTTP; set models.{name}: null")
         try:
@@ -66,18 +65,14 @@ def find_models(config: ServeConfig) -> tuple[list[ServedModel], list[str]]:
                 raise
             missing.append(f"{name} is not served: {error}")
             continue
-        if task.name in of_task and not all(endpoint.takes_models for endpoint in endpoints):
-            raise UserError(f"models.{name}: another model of the task '{task.name}' is served already")
-        of_task[task.name] = endpoints
-        models.append(ServedModel(task, recipe.config(), folder, endpoints))
+        if any((task, settings.language) == (other.task, other.recipe.language) for other in models):
+            language = f" and the language '{settings.language}'" if settings.language else ""
+            sentence = f"another model of the task '{task.name}'{language} is served already; leave one out"
+            raise UserError(f"models.{name}: {sentence}")
+        models.append(ServedModel(task, settings, folder, endpoints))
     if not models:
         raise UserError("no model to serve: " + "; ".join(missing))
     return models, missing
-
-
-def endpoints_of(models: Iterable[ServedModel]) -> list[Endpoint[Any]]:
-    """Return the endpoints of models, each once: models of several languages share theirs."""
-    return list(dict.fromkeys(endpoint for model in models for endpoint in model.endpoints))
 
 
 def load_models(models: Sequence[ServedModel], words: WordFilter, device: str) -> list[ModelCard]:

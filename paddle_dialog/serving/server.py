@@ -10,22 +10,23 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, HTTPServer
+from typing import Any
 
 import uvicorn
 from fastapi import FastAPI
 
-from paddle_dialog.device import select_device
 from paddle_dialog.errors import UserError
 from paddle_dialog.processes import can_fork, usable_cores
-from paddle_dialog.serving.app import LOADING, create_app
+from paddle_dialog.serving.app import create_app
 from paddle_dialog.serving.config import ServeConfig
 from paddle_dialog.serving.decoders import Decode, ForkServer, ForkServerLost, RemoteDecoder, decode_here
-from paddle_dialog.serving.endpoint import WordFilter
-from paddle_dialog.serving.models import ModelCard, ServedModel, endpoints_of, find_models, load_models
+from paddle_dialog.serving.endpoint import Endpoint, WordFilter
+from paddle_dialog.serving.models import find_models, load_models
 from paddle_dialog.serving.telemetry import configure_log
 
 _BACKLOG = 2048
 _FAILED = 1  # exit status
+_LOADING = "the models are being loaded; try again in a moment"
 
 
 def serve(config: ServeConfig, device: str = "auto") -> int:
@@ -47,13 +48,9 @@ def serve(config: ServeConfig, device: str = "auto") -> int:
         # Import Paddle now, before the server runs: importing it replaces the signal handlers.
         with _answering(listener):
             cards = load_models(models, words, device)
-
-        def load() -> list[ModelCard]:
-            select_device(device)  # Paddle's belongs to a thread
-            return cards
-
-        with _decoders(config, models, listener) as (decoders, watch):
-            app = create_app(config, endpoints_of(models), load, words, decoders)
+        endpoints = [endpoint for model in models for endpoint in model.endpoints]
+        with _decoders(config, endpoints, listener) as (decoders, watch):
+            app = create_app(config, endpoints, cards, words, decoders, device)
             print(f"serving on http://{_address(listener)}", flush=True)
             server = uvicorn.Server(_settings(app, config))
             app.state.batcher.on_failure = lambda: setattr(server, "should_exit", True)
@@ -95,7 +92,7 @@ class _Loading(BaseHTTPRequestHandler):
             self.send_header("Retry-After", "1")
         self.send_header("Content-Type", "application/json")
         self.end_headers()
-        self.wfile.write(json.dumps({"status": "ok"} if alive else {"error": LOADING}).encode())
+        self.wfile.write(json.dumps({"status": "ok"} if alive else {"error": _LOADING}).encode())
 
     do_POST = do_HEAD = do_GET
 
@@ -105,7 +102,7 @@ class _Loading(BaseHTTPRequestHandler):
 
 @contextmanager
 def _decoders(
-    config: ServeConfig, models: Sequence[ServedModel], listener: socket.socket
+    config: ServeConfig, endpoints: Sequence[Endpoint[Any]], listener: socket.socket
 ) -> Iterator[tuple[Sequence[Decode], Callable[[Callable[[Exception], None]], None]]]:
     """Start the decoders, processes where possible, and end them after the `with` block.
 
@@ -119,7 +116,7 @@ def _decoders(
     if count == 1:
         yield [decode_here], lambda fail: None
         return
-    fork_server = ForkServer(endpoints_of(models), listener)
+    fork_server = ForkServer(endpoints, listener)
     decoders = [RemoteDecoder(fork_server, config.limits.seconds) for _ in range(count)]
     try:
         yield decoders, fork_server.watch
