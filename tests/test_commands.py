@@ -1,13 +1,11 @@
 """The commands as a user types them: what goes where, in which form, with which status."""
 
-from __future__ import annotations
-
 import json
 import re
 
 import pytest
 import yaml
-from command import ROOT, Outcome, called, records, run, run_here, texts
+from command import ROOT, called, records, run, run_here, texts
 from couplet_toys import FORM
 
 from paddle_dialog import processes, recipes
@@ -151,12 +149,12 @@ def test_a_fault_of_ours_is_told_as_one(lstm, monkeypatch):
 NAMES = {path.stem for path in (ROOT / "paddle_dialog" / "commands").glob("*.py")} - {"__init__", "console"}
 
 
-def console_command(*arguments: object) -> Outcome:
+def console_command(*arguments):
     """Run `paddle-dialog` in this process."""
     return called(console.main, "paddle-dialog", *arguments)
 
 
-def test_every_command_has_a_script_and_a_line_in_the_help() -> None:
+def test_every_command_has_a_script_and_a_line_in_the_help():
     outcome = console_command("--help")
     assert (outcome.status, outcome.stderr) == (0, "")
     assert set(console.command_modules()) == {*NAMES, "chat", "compose"}
@@ -166,14 +164,14 @@ def test_every_command_has_a_script_and_a_line_in_the_help() -> None:
     assert console_command() == outcome
 
 
-def test_a_command_speaks_of_itself_as_it_was_called() -> None:
+def test_a_command_speaks_of_itself_as_it_was_called():
     outcome = console_command("predict", "--help")
     assert outcome.stdout.startswith("usage: paddle-dialog predict ")
     assert "example: paddle-dialog predict -c couplet_lstm 晚风" in outcome.stdout
     assert "see paddle-dialog predict --help" in console_command("predict").error_line()
 
 
-def test_a_subcommand_is_the_script(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_subcommand_is_the_script(monkeypatch):
     monkeypatch.chdir(ROOT)
     arguments = ("summary", "-c", "configs/couplet.yaml", "--json")
     assert console_command(*arguments) == run_here(*arguments)
@@ -187,5 +185,5 @@ def test_a_subcommand_is_the_script(monkeypatch: pytest.MonkeyPatch) -> None:
         ("-c", "'-c' is no command"),
     ],
 )
-def test_an_unknown_command(name: str, said: str) -> None:
+def test_an_unknown_command(name, said):
     assert said in console_command(name, "configs/couplet.yaml").error_line()

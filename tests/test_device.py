@@ -1,11 +1,8 @@
 """The device, and the path of MKL."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys
-from pathlib import Path
 
 import paddle
 import pytest
@@ -81,7 +78,7 @@ AVX512 = "avx512f avx512dq avx512cd avx512bw avx512vl"
 
 
 @pytest.fixture
-def amd(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def amd(tmp_path, monkeypatch):
     """Fake an AMD machine with AVX-512 and Paddle's MKL, without choices of its user; its `/proc/cpuinfo`."""
     monkeypatch.setenv(device.VARIABLE, "")  # so that the test's end brings back what was there
     monkeypatch.delenv(device.VARIABLE)
@@ -106,13 +103,11 @@ def amd(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         *[("AuthenticAMD", "fma avx", None), ("GenuineIntel", f"fma avx2 {AVX512}", None), ("", "", None)],
     ],
 )
-def test_the_path_of_a_processor(vendor: str, flags: str, value: str | None) -> None:
+def test_the_path_of_a_processor(vendor, flags, value):
     assert device.fast_path(vendor, set(flags.split())) == value
 
 
-def test_it_is_set_on_a_processor_of_amd_unless_the_user_has_chosen(
-    amd: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_it_is_set_on_a_processor_of_amd_unless_the_user_has_chosen(amd, monkeypatch):
     device.choose_path()
     assert os.environ[device.VARIABLE] == "7"
     del os.environ[device.VARIABLE]
@@ -125,7 +120,7 @@ def test_it_is_set_on_a_processor_of_amd_unless_the_user_has_chosen(
 
 
 @pytest.mark.parametrize("case", ["intel", "arm", "unreadable", "garbled", "empty", "no_mkl", "no_paddle"])
-def test_elsewhere_nothing_is_set(amd: Path, monkeypatch: pytest.MonkeyPatch, case: str) -> None:
+def test_elsewhere_nothing_is_set(amd, monkeypatch, case):
     library = amd.parent / "paddle" / device.LIBRARY
     if case == "intel":
         amd.write_text(EPYC.format(AVX512).replace("AuthenticAMD", "GenuineIntel"))
@@ -145,7 +140,7 @@ def test_elsewhere_nothing_is_set(amd: Path, monkeypatch: pytest.MonkeyPatch, ca
     assert device.VARIABLE not in os.environ
 
 
-def test_importing_the_library_chooses_without_importing_paddle() -> None:
+def test_importing_the_library_chooses_without_importing_paddle():
     program = (
         "import os, sys, paddle_dialog; from paddle_dialog import device; "
         "wanted = device.fast_path(*device._vendor_and_flags()) if device._mkl_is_there() else None; "

@@ -19,7 +19,7 @@ from paddle_dialog import tasks
 from paddle_dialog.serving.app import create_app
 from paddle_dialog.serving.config import ModelSource, ServeConfig
 from paddle_dialog.serving.endpoint import WordFilter
-from paddle_dialog.serving.models import find_models, load_models
+from paddle_dialog.serving.server import find_models, load_models
 
 WORDS = {
     "weather": "snow rain wind storm frost sun",

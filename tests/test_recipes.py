@@ -1,24 +1,21 @@
 """Tasks, recipes and models are found by their names, here or in a folder of the user's own."""
 
-from __future__ import annotations
-
 import re
 import shutil
 from pathlib import Path
 
 import pytest
 from command import ROOT, run_here
-from conftest import Trained
 from empathetic_toys import save_chinese_model, save_model
 
 import paddle_dialog
 from paddle_dialog.errors import UserError
 from paddle_dialog.recipes import find_recipe, find_task, task_names
 from paddle_dialog.serving.config import ModelSource, ServeConfig
-from paddle_dialog.serving.models import find_models
+from paddle_dialog.serving.server import find_models
 
 
-def test_every_folder_with_a_task_is_found_under_its_own_name() -> None:
+def test_every_folder_with_a_task_is_found_under_its_own_name():
     names = task_names()
     assert {"couplet", "empathetic"} <= set(names)
     assert [find_task(name).name for name in names] == names
@@ -27,13 +24,13 @@ def test_every_folder_with_a_task_is_found_under_its_own_name() -> None:
 @pytest.mark.parametrize(
     "name", ["", "nowhere", "empathetic.nowhere", "..tests", "couplet/../couplet", "Couplet"]
 )
-def test_another_name_is_told_with_those_that_exist(name: str) -> None:
+def test_another_name_is_told_with_those_that_exist(name):
     with pytest.raises(UserError) as raised:
         find_task(name)
     assert str(raised.value) == f"task: '{name}' is unknown; there are {', '.join(task_names())}"
 
 
-def test_nothing_in_the_library_names_a_task() -> None:
+def test_nothing_in_the_library_names_a_task():
     folders = [path.name for path in (ROOT / "tasks").iterdir() if (path / "task.py").is_file()]
     named = re.compile(rf"(?<![A-Za-z])({'|'.join(folders)})s?(?![A-Za-z])")
     library = ROOT / "paddle_dialog"
@@ -46,9 +43,7 @@ def test_nothing_in_the_library_names_a_task() -> None:
     assert [(path, line) for path, line in lines if named.search(line)] == []
 
 
-def test_a_name_is_that_of_a_recipe_that_ships_unless_a_file_has_it(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_name_is_that_of_a_recipe_that_ships_unless_a_file_has_it(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     shipped = find_recipe("couplet")
     assert shipped == ROOT / "configs" / "couplet.yaml"
@@ -63,7 +58,7 @@ def test_a_name_is_that_of_a_recipe_that_ships_unless_a_file_has_it(
         find_recipe("nowhere")
 
 
-def test_named_weights_must_be_of_the_configs_language(tmp_path: Path) -> None:
+def test_named_weights_must_be_of_the_configs_language(tmp_path):
     for part in ("en", "zh"):
         (tmp_path / part).mkdir()
     recipes = {"en": save_model(tmp_path / "en"), "zh": save_chinese_model(tmp_path / "zh")}
@@ -74,7 +69,7 @@ def test_named_weights_must_be_of_the_configs_language(tmp_path: Path) -> None:
 
 
 @pytest.fixture
-def shipped(trained: dict[str, Trained], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Path]:
+def shipped(trained, tmp_path, monkeypatch):
     """Work in a folder with runs and bundles, beside recipes and weights that ship."""
     monkeypatch.chdir(tmp_path)
     for name in ("configs", "pretrained", "runs/couplet", "runs/mine"):
@@ -119,9 +114,7 @@ NAMED = [
 
 
 @pytest.mark.parametrize(("named", "expected"), NAMED)
-def test_what_answers_is_what_was_named(
-    shipped: dict[str, Path], named: tuple[str | None, str | None], expected: str
-) -> None:
+def test_what_answers_is_what_was_named(shipped, named, expected):
     """The command line, Python and the server go by one rule."""
     options = [word for pair in zip(("-c", "--weights"), named, strict=True) if pair[1] for word in pair]
     source = ModelSource(*named)
@@ -141,11 +134,11 @@ def test_what_answers_is_what_was_named(
     family = "transformer" if "pretrained" in expected else "lstm_attention"
     assert predictor.config.model.name == family
     assert served.folder.as_posix().endswith(expected)
-    assert served.recipe.decoding == predictor.config.decoding  # type: ignore[attr-defined]
+    assert served.recipe.decoding == predictor.config.decoding
     assert f"天山春红\t{predictor.predict(['天山春红'])[0][0].text}" in outcome.stdout
 
 
-def test_weights_beside_a_recipe_keep_their_settings_and_say_so(shipped: dict[str, Path]) -> None:
+def test_weights_beside_a_recipe_keep_their_settings_and_say_so(shipped):
     told = run_here("predict", "-c", "couplet", "-o", "decoding.beam_size=1", "--weights", "bundle", "天山")
     assert (told.status, told.stderr) == (0, "weights: bundle\n")  # both have the same sections
     text = Path("configs/couplet.yaml").read_text(encoding="utf-8")
@@ -156,7 +149,7 @@ def test_weights_beside_a_recipe_keep_their_settings_and_say_so(shipped: dict[st
     assert (told.status, told.stderr) == (0, f"{first}weights: bundle\n")
 
 
-def test_a_run_that_is_named_by_its_output_dir_answers(shipped: dict[str, Path]) -> None:
+def test_a_run_that_is_named_by_its_output_dir_answers(shipped):
     told = run_here("predict", "-c", "couplet", "-o", "output_dir=runs/mine", "天山")
     assert (told.status, told.stderr) == (0, "weights: runs/mine/best\n")
     line = run_here("predict", "-c", "couplet", "-o", "output_dir=runs/half", "天山").error_line()

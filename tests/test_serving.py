@@ -22,7 +22,7 @@ from paddle_dialog.errors import UserError
 from paddle_dialog.serving.config import ModelSource
 from paddle_dialog.serving.endpoint import WordFilter
 from paddle_dialog.serving.middleware import SECURITY_HEADERS
-from paddle_dialog.serving.models import find_models, load_serve_config
+from paddle_dialog.serving.server import find_models, load_serve_config
 
 JSON = {"Content-Type": "application/json"}
 
@@ -366,23 +366,6 @@ def test_the_shipped_settings_are_sound(monkeypatch):
     assert overridden.api_key == "k" and overridden.models["couplet"] is None
 
 
-@pytest.mark.parametrize(
-    ("override", "part"),
-    [
-        ("port=70000", "port: must be an integer (at least 0 and at most 65535)"),
-        ("batching.max_batch=0", "batching.max_batch"),
-        ("limits.seconds=0", "limits.seconds"),
-        ("modles={}", "did you mean models?"),
-        ("models={}", "names no model"),
-        ("models={couplet: null}", "names no model"),
-    ],
-)
-def test_wrong_settings_are_told(override, part):
-    with pytest.raises(UserError) as error:
-        load_serve_config("configs/serve.yaml", [override])
-    assert part in str(error.value)
-
-
 def test_a_task_without_weights_is_left_out_and_said(monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("paddle_dialog.recipes.MODELS", tmp_path / "pretrained")
@@ -393,16 +376,11 @@ def test_a_task_without_weights_is_left_out_and_said(monkeypatch, tmp_path):
     assert missing[0].startswith("couplet is not served: no weights: runs/couplet/best")
 
 
-def test_named_weights_must_exist_and_some_model_must_be_left(monkeypatch, tmp_path):
+def test_some_model_must_be_left(monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("paddle_dialog.recipes.MODELS", tmp_path / "pretrained")
-    named = {"couplet": ModelSource(weights="nowhere")}
-    with pytest.raises(UserError, match=r"models.couplet.weights: nowhere does not exist"):
-        find_models(make_config(models=named))
     with pytest.raises(UserError, match="no model to serve: couplet is not served"):
         find_models(make_config(models={"couplet": ModelSource()}))
-    with pytest.raises(UserError, match="'dance' is unknown"):
-        find_models(make_config(models={"dance": ModelSource()}))
 
 
 @pytest.mark.parametrize(
@@ -436,8 +414,3 @@ def test_a_file_of_words(tmp_path):
     words = WordFilter.load(str(file))
     assert words.words == ["rude", "花更"]
     assert not WordFilter.load(None).words
-    file.write_text(" \n", encoding="utf-8")
-    with pytest.raises(UserError, match="holds no word"):
-        WordFilter.load(str(file))
-    with pytest.raises(UserError, match="no such file"):
-        WordFilter.load(str(tmp_path / "other"))

@@ -47,16 +47,21 @@ async def blocked(batcher, endpoint, *jobs):
     return [first, *tasks]
 
 
-def test_jobs_that_wait_together_are_decoded_together(start, endpoint):
-    batcher = start(max_batch=3)
+def answers(batcher, endpoint, *jobs):
+    """Return what becomes of the other one and of jobs that wait for it."""
 
     async def scenario():
-        tasks = await blocked(batcher, endpoint, *(Job(str(number), 0) for number in range(5)))
+        tasks = await blocked(batcher, endpoint, *jobs)
         endpoint.open.set()
-        return await asyncio.gather(*tasks)
+        return await asyncio.gather(*tasks, return_exceptions=True)
 
-    answers = asyncio.run(scenario())
-    assert answers == [{"echo": text} for text in ["first", "0", "1", "2", "3", "4"]]
+    return asyncio.run(scenario())
+
+
+def test_jobs_that_wait_together_are_decoded_together(start, endpoint):
+    batcher = start(max_batch=3)
+    found = answers(batcher, endpoint, *(Job(str(number), 0) for number in range(5)))
+    assert found == [{"echo": text} for text in ["first", "0", "1", "2", "3", "4"]]
     assert endpoint.batches == [["first"], ["0", "1", "2"], ["3", "4"]]
     size = batcher._metrics.registry.get_sample_value
     assert size("paddle_dialog_batch_size_sum", {"task": "echo"}) == 6
@@ -101,14 +106,7 @@ def test_a_wait_that_is_given_up_is_not_decoded_and_frees_its_place(start, endpo
 
 
 def test_one_faulty_input_does_not_spoil_the_batch(start, endpoint):
-    batcher = start()
-
-    async def scenario():
-        tasks = await blocked(batcher, endpoint, *(Job(text, 0) for text in ("a", "spoil", "b")))
-        endpoint.open.set()
-        return await asyncio.gather(*tasks, return_exceptions=True)
-
-    _, one, spoilt, other = asyncio.run(scenario())
+    _, one, spoilt, other = answers(start(), endpoint, *(Job(text, 0) for text in ("a", "spoil", "b")))
     assert (one, other) == ({"echo": "a"}, {"echo": "b"})
     assert isinstance(spoilt, NoResult) and str(spoilt) == NO_ANSWER
 
@@ -163,14 +161,8 @@ def test_slow_jobs_leave_a_decoder_for_others(start):
 
 
 def test_slow_jobs_are_decoded_alone(start, endpoint):
-    batcher = start()
-
-    async def scenario():
-        waiting = await blocked(batcher, endpoint, *(Job(text, None, cost=SLOW + 1) for text in "ab"))
-        endpoint.open.set()
-        return [(await answer)["echo"] for answer in waiting]
-
-    assert asyncio.run(scenario()) == ["first", "a", "b"]
+    found = answers(start(), endpoint, *(Job(text, None, cost=SLOW + 1) for text in "ab"))
+    assert found == [{"echo": text} for text in ("first", "a", "b")]
     assert endpoint.batches == [["first"], ["a"], ["b"]]
 
 

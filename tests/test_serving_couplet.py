@@ -216,7 +216,13 @@ def test_a_refusal_has_its_status_whatever_is_accepted():
 
 def test_couplets_come_from_a_decoder_while_it_writes_others():
     others = [f"models.{name}=null" for name in ("empathetic", "empathetic_zh", "poem", "translation")]
-    others += ["models.sentiment=null", "models.sentiment_en=null", "workers=2", "port=0"]
+    others += [
+        "models.sentiment=null",
+        "models.sentiment_en=null",
+        "workers=2",
+        "port=0",
+        "limits.seconds=120",
+    ]
     process = begin("serve", "-c", "configs/serve.yaml", *(p for o in others for p in ("-o", o)))
     try:
         address = process.stdout.readline().decode().removeprefix("serving on ").strip()

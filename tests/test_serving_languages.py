@@ -1,16 +1,13 @@
 """Several models of a task behind one address, chosen by language."""
 
 from types import SimpleNamespace
-from typing import Any
 
-import pytest
 from pydantic import BaseModel
 from serving_toys import EchoEndpoint, EchoRequest, make_app, make_config, running
 
-from paddle_dialog.errors import UserError
 from paddle_dialog.serving.config import ModelSource
 from paddle_dialog.serving.endpoint import ANSWERED, LANGUAGE, WordFilter, of_language
-from paddle_dialog.serving.models import find_models, load_models
+from paddle_dialog.serving.server import find_models, load_models
 from paddle_dialog.text.characters import LanguageName
 
 
@@ -28,11 +25,11 @@ class SpokenEcho(EchoEndpoint):
 
     request_model, answer_model = SpokenRequest, SpokenAnswer
 
-    def __init__(self, language: str) -> None:
+    def __init__(self, language):
         super().__init__()
         self.language = language
 
-    def answer(self, items: Any, settings: Any) -> list[Any]:
+    def answer(self, items, settings):
         return [{**one, "language": self.language} for one in super().answer(items, settings)]
 
 
@@ -93,28 +90,3 @@ def test_the_models_that_ship_are_served_together():
         for text, language in [("房间又脏又吵，再也不来了。", "zh"), ("a dull and tedious mess .", "en")]:
             record = client.post("/v1/sentiment", json={"text": text}).json()
             assert (record["label"], record["language"]) == (0, language)
-
-
-@pytest.mark.parametrize(
-    ("models", "part"),
-    [
-        (
-            {"couplet": {}, "couplet_b": {"config": "couplet"}},
-            "another model of the task 'couplet' is served",
-        ),
-        (
-            {"sentiment": {"config": "sentiment_zh"}, "sentiment_b": {"config": "sentiment_zh"}},
-            "models.sentiment_b: another model of the task 'sentiment' and the language 'zh' is served",
-        ),
-        (
-            {"poems": {"config": "poem"}},
-            "models.poems.config: poem is of the task 'poem'; write it as models.poem",
-        ),
-        ({"sentiment_en": {}}, "'sentiment_en' is unknown"),
-    ],
-)
-def test_wrong_models_are_told(models, part):
-    sources = {name: ModelSource(**source) for name, source in models.items()}
-    with pytest.raises(UserError) as error:
-        find_models(make_config(models=sources))
-    assert part in str(error.value)

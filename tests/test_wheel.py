@@ -1,7 +1,5 @@
 """The package: its wheel, its pins and its extras."""
 
-from __future__ import annotations
-
 import json
 import os
 import re
@@ -35,7 +33,7 @@ class Installed:
     folder: Path
     work: Path
 
-    def run(self, program: str, *arguments: object) -> Outcome:
+    def run(self, program, *arguments):
         """Run a program of the environment."""
         hidden = ("PYTHONPATH", "PYTHONHOME", "VIRTUAL_ENV")
         done = subprocess.run(
@@ -48,13 +46,13 @@ class Installed:
         return Outcome(done.returncode, done.stdout, done.stderr)
 
     @property
-    def shipped(self) -> Path:
+    def shipped(self):
         """Where the recipes and models lie in it."""
         (found,) = self.folder.glob("lib/python*/site-packages/paddle_dialog/shipped")
         return found
 
 
-def install(base: Path) -> Installed:
+def install(base):
     """Build the wheel and install it without extras; skip the test where there is no package index."""
     environment = Installed(base / "environment", base / "work")
     environment.work.mkdir()
@@ -82,7 +80,7 @@ def install(base: Path) -> Installed:
     return environment
 
 
-def build_wheel(base: Path) -> Path:
+def build_wheel(base):
     """Build the wheel from a copy, since building leaves files behind."""
     source = base / "source"
     source.mkdir()
@@ -100,7 +98,7 @@ def build_wheel(base: Path) -> Path:
     return wheel
 
 
-def test_the_wheel(tmp_path: Path) -> None:
+def test_the_wheel(tmp_path):
     """One test, as several would each have to wait for their own environment."""
     installed = install(tmp_path)
     couplet = installed.run("paddle-dialog", "predict", "-c", "couplet", "晚风摇树树还挺", "--json")
@@ -150,7 +148,7 @@ FILES = {  # what each pinned file holds beside those it contains
 }
 
 
-def requirements(lines: list[str]) -> list[Requirement]:
+def requirements(lines):
     """Return those that hold for this Python, our own package aside."""
     found = [Requirement(line.partition("#")[0]) for line in lines]
     return [
@@ -161,7 +159,7 @@ def requirements(lines: list[str]) -> list[Requirement]:
 
 
 @pytest.mark.parametrize("name", FILES)
-def test_every_pin_is_one_that_the_package_allows_and_none_is_missing(name: str) -> None:
+def test_every_pin_is_one_that_the_package_allows_and_none_is_missing(name):
     lines = (ROOT / name).read_text(encoding="utf-8").splitlines()
     pins = {
         canonicalize_name(pin.name): next(iter(pin.specifier)).version
@@ -174,14 +172,14 @@ def test_every_pin_is_one_that_the_package_allows_and_none_is_missing(name: str)
 
 
 @pytest.mark.parametrize("lock", ["requirements.lock", "requirements-pretrained.lock"])
-def test_every_pin_is_locked_with_hashes_after_the_name_of_its_file(lock: str) -> None:
+def test_every_pin_is_locked_with_hashes_after_the_name_of_its_file(lock):
     header, *sections = re.split(
         r"^# (requirements\S*\.txt)\n", (ROOT / lock).read_text(encoding="utf-8"), flags=re.M
     )
     files = sections[::2]
     assert files == (["requirements-pretrained.txt"] if "pretrained" in lock else [*FILES][:4])
     assert "://" not in header + "".join(sections)
-    locked: set[str] = set()
+    locked = set()
     for file, section in zip(files, sections[1::2], strict=True):
         entries = re.findall(r"^(\S+==.*?)((?: \\\n    --hash=sha256:[0-9a-f]{64})+)$", section, re.M)
         assert len(entries) == len(re.findall(r"^\w", section, re.M)) > 0
@@ -191,7 +189,7 @@ def test_every_pin_is_locked_with_hashes_after_the_name_of_its_file(lock: str) -
         assert {f"{canonicalize_name(pin.name)}{pin.specifier}" for pin in pins} <= locked
 
 
-def test_the_set_up_installs_by_hashes_and_refuses_any_other_file(tmp_path: Path) -> None:
+def test_the_set_up_installs_by_hashes_and_refuses_any_other_file(tmp_path):
     for path in [
         "pyproject.toml",
         "requirements.lock",
@@ -211,7 +209,7 @@ def test_the_set_up_installs_by_hashes_and_refuses_any_other_file(tmp_path: Path
         right.replace(release[0], re.sub(r"sha256:\w{8}", "sha256:00000000", release[0])), encoding="utf-8"
     )
 
-    def set_up() -> subprocess.CompletedProcess[str]:
+    def set_up():
         command = ["bash", script, "--light"]
         environment = {**os.environ, "PYTHON": sys.executable}
         done = subprocess.run(command, env=environment, capture_output=True, encoding="utf-8")
@@ -246,7 +244,7 @@ def test_the_set_up_installs_by_hashes_and_refuses_any_other_file(tmp_path: Path
         ),
     ],
 )
-def test_a_missing_package_is_named_with_what_brings_it(module: str, said: str) -> None:
+def test_a_missing_package_is_named_with_what_brings_it(module, said):
     assert said in how_to_install(module)
     owners = packages_distributions()
     for extra in ("", "serve"):

@@ -11,7 +11,7 @@ import anyio.to_thread
 from fastapi import FastAPI, Request, Security
 from fastapi.security import APIKeyHeader, HTTPBearer
 from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4 as CONTENT_TYPE
-from pydantic import BaseModel
+from pydantic import BaseModel, Field
 from starlette.middleware.cors import CORSMiddleware
 from starlette.middleware.gzip import GZipMiddleware
 from starlette.responses import JSONResponse, Response, StreamingResponse
@@ -31,7 +31,6 @@ from paddle_dialog.serving.middleware import (
     busy_response,
     error_response,
 )
-from paddle_dialog.serving.models import ModelCard, ModelCards
 from paddle_dialog.serving.page_files import add_page
 from paddle_dialog.serving.telemetry import LOGGER, Metrics
 
@@ -58,6 +57,25 @@ _REFUSED = (UserError, Busy, asyncio.TimeoutError)  # the last is another than t
 ERRORS: dict[int | str, dict[str, Any]] = {
     status: {"model": ErrorModel, "description": text} for status, text in _STATUSES.items()
 }
+
+
+class ModelCard(BaseModel):
+    """One model that is served."""
+
+    task: str
+    path: str = Field(description="Where it answers.")
+    family: str = Field(description="The recipe's model.name.")
+    parameters: int = Field(description="Numbers in its weights.")
+    details: dict[str, Any] = Field(description="What the task reports of its model, e.g. its limits.")
+    further: dict[str, dict[str, Any]] = Field(
+        default_factory=dict, description="The task's other addresses, each with its own details."
+    )
+
+
+class ModelCards(BaseModel):
+    """All of them."""
+
+    models: list[ModelCard]
 
 
 class State(BaseModel):
