@@ -140,7 +140,7 @@ def test_a_fault_of_ours_is_told_as_one(lstm, monkeypatch):
     def broken(*_):
         raise ZeroDivisionError("broken for this test")
 
-    monkeypatch.setattr(recipes, "load_model", broken)
+    monkeypatch.setattr(recipes, "load_answering", broken)
     outcome = run_here("predict", "-c", lstm.config, FIRST)
     assert outcome.status == 1
     assert "ZeroDivisionError" in outcome.stderr and "fault of paddle_dialog" in outcome.stderr
@@ -168,7 +168,7 @@ def test_a_command_speaks_of_itself_as_it_was_called():
     outcome = console_command("predict", "--help")
     assert outcome.stdout.startswith("usage: paddle-dialog predict ")
     assert "example: paddle-dialog predict -c couplet_lstm 晚风" in outcome.stdout
-    assert "see paddle-dialog predict --help" in console_command("predict").error_line()
+    assert "see paddle-dialog predict --help" in console_command("predict", "--n-best", "x").error_line()
 
 
 def test_a_subcommand_is_the_script(monkeypatch):

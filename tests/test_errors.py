@@ -290,10 +290,10 @@ def test_scripts_run_the_code_of_their_own_checkout(tmp_path):
     for package in ("paddle_dialog", "paddle_dialog/commands"):
         (checkout / package / "__init__.py").touch()
     (checkout / "paddle_dialog" / "commands" / "console.py").write_text(
-        "def run_script(name):\n    return name\n"
+        "def run_script(name):\n    raise SystemExit(name)\n"
     )
     for script in sorted((checkout / "tools").glob("*.py")):
-        if script.stem != "lock":
+        if script.stem not in ("lock", "this_checkout"):
             done = subprocess.run(
                 [sys.executable, script], capture_output=True, encoding="utf-8", cwd=tmp_path
             )

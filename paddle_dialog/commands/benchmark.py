@@ -15,14 +15,13 @@ from functools import partial
 from statistics import median
 from typing import Any
 
-from paddle_dialog import recipes
 from paddle_dialog.command_line import base_parser, integer_from, load_model
 from paddle_dialog.config.loader import read_config
 from paddle_dialog.config.typed import Problem, at_least, build, setting
 from paddle_dialog.data.records import Record
 from paddle_dialog.errors import UserError
 from paddle_dialog.predictor import Predictor
-from paddle_dialog.recipes import find_recipe, find_weights, named_recipe
+from paddle_dialog.recipes import find_recipe, load_answering, named_recipe
 
 BUDGET = "budget"  # in configs/
 EXCEEDED = 1  # exit status
@@ -60,8 +59,6 @@ def main(arguments: argparse.Namespace) -> int | None:
     """Print the decoding speed, or the budget."""
     if arguments.budget:
         return show_budget(arguments)
-    if arguments.config is None and arguments.weights is None:
-        raise UserError("no recipe: name one with -c, or take --budget")
     config, model = load_model(arguments)
     source = arguments.data or config.data.dev
     if source is None:
@@ -115,8 +112,7 @@ def measure_budget(budget: BudgetConfig) -> dict[str, list[float]]:
     """Return the processor time in ms of each round's answer of each kind."""
     answers: dict[str, Any] = {}
     for name, kind in budget.answers.items():
-        recipe = named_recipe(kind.config, None, kind.override)
-        predictor = recipes.load_model(find_weights(recipe), recipe.task, recipe.config()).predictor
+        predictor = load_answering(named_recipe(kind.config, None, kind.override)).predictor
         options: dict[str, Any] = {} if kind.n_best is None else {"n_best": kind.n_best}
         answers[name] = partial(predictor.predict_records, **options)
     times: dict[str, list[float]] = {name: [] for name in answers}
@@ -131,7 +127,6 @@ def measure_budget(budget: BudgetConfig) -> dict[str, list[float]]:
 def make_parser() -> argparse.ArgumentParser:
     """Return the command line."""
     parser = base_parser(__doc__, config_required=False)
-    parser.needs_model = False  # a budget names its own
     parser.add_argument(
         "--budget",
         action="store_true",
