@@ -189,7 +189,7 @@ def test_where_no_decoder_is_left_requests_are_refused_and_the_server_ends(start
         raise RuntimeError("the process that forks the decoders has died")
 
     batcher, told = start(decode), []
-    batcher.on_failure = lambda: told.append(batcher.failure)
+    batcher.fail = told.append
     with pytest.raises(Busy, match="the server is ending"):
         asyncio.run(batcher.submit(endpoint, Job("a", None)))
     assert [str(error) for error in told] == ["the process that forks the decoders has died"]

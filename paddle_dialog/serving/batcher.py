@@ -85,8 +85,7 @@ class Batcher:
             threading.Thread(target=self._work, args=(decode,), name="decoder", daemon=True)
             for decode in decoders
         ]
-        self.failure: Exception | None = None
-        self.on_failure: Callable[[], None] = lambda: None
+        self.fail: Callable[[Exception], None] = lambda error: None  # called where no decoder is left
         metrics.watch_queue(lambda: len(self._queue))
 
     def start(self) -> None:
@@ -181,11 +180,6 @@ class Batcher:
         self._metrics.decode_seconds.labels(endpoint.task).observe(seconds)
         for waiting, answer in zip(batch, answers, strict=True):
             _deliver(waiting.future, answer)
-
-    def fail(self, error: Exception) -> None:
-        """Keep the error that ends the server, and end it."""
-        self.failure = error
-        self.on_failure()
 
 
 def _deliver(future: asyncio.Future[Record], answer: Answer | Busy) -> None:

@@ -160,17 +160,21 @@ def serve(config: ServeConfig, device: str = "auto") -> int:
         with _decoders(config, endpoints, listener) as (decoders, watch):
             app = create_app(config, endpoints, cards, words, decoders, device)
             print(f"serving on http://{_address(listener)}", flush=True)
-            server = uvicorn.Server(_settings(app, config))
-            app.state.batcher.on_failure = lambda: setattr(server, "should_exit", True)
-            watch(app.state.batcher.fail)
+            server, failures = uvicorn.Server(_settings(app, config)), list[Exception]()
+
+            def fail(error: Exception) -> None:
+                failures.append(error)
+                server.should_exit = True
+
+            app.state.batcher.fail = fail
+            watch(fail)
             server.run(sockets=[listener])
-    failure = app.state.batcher.failure
-    if isinstance(failure, ForkServerLost):
-        print(f"error: {failure}", file=sys.stderr)
-        return _FAILED
-    if failure is not None:
-        raise failure
-    return 0
+    if not failures:
+        return 0
+    if not isinstance(failures[0], ForkServerLost):
+        raise failures[0]
+    print(f"error: {failures[0]}", file=sys.stderr)
+    return _FAILED
 
 
 @contextmanager
