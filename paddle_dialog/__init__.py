@@ -111,7 +111,6 @@ def evaluate(
     Raises:
         UserError: the model or the data cannot be used.
     """
-    from paddle_dialog.data.training_data import warn_of_dev_data
     from paddle_dialog.errors import UserError
     from paddle_dialog.recipes import load_answering, named_recipe
 
@@ -120,11 +119,7 @@ def evaluate(
     source = data or recipe.config().data.dev
     if source is None:
         raise UserError("no data: name a file with data=, or set data.dev in the config")
-    if source == model.config.data.dev:
-        warn_of_dev_data(model.config.data)
-    if not answers:
-        return model.task.measure_likelihood(model.predictor, source)
-    return model.task.evaluate(model.predictor, source, None if predictions is None else Path(predictions))
+    return model.measure(source, None if predictions is None else Path(predictions), answers)
 
 
 def export(

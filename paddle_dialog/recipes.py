@@ -38,6 +38,8 @@ from paddle_dialog.config.loader import parse_file_text, read_config
 from paddle_dialog.config.models import PretrainedConfig, with_pretrained_path
 from paddle_dialog.config.schema import ExperimentConfig
 from paddle_dialog.config.typed import build
+from paddle_dialog.data.records import Record
+from paddle_dialog.data.training_data import warn_of_dev_data
 from paddle_dialog.device import select_device
 from paddle_dialog.errors import UserError
 from paddle_dialog.models.pretrained_base import is_base
@@ -175,6 +177,14 @@ class LoadedModel:
     def predictor(self) -> Predictor:
         """The predictor of this model."""
         return self.task.predictor(self.config, self.trained)
+
+    def measure(self, source: str, predictions: Path | None = None, answers: bool = True) -> Record:
+        """Return the metrics of its task on a source, without `answers` only those that need none written."""
+        if source == self.config.data.dev:
+            warn_of_dev_data(self.config.data)
+        if not answers:
+            return self.task.measure_likelihood(self.predictor, source)
+        return self.task.evaluate(self.predictor, source, predictions)
 
 
 def load_model(

@@ -21,14 +21,13 @@ from paddle_dialog.errors import UserError
 from paddle_dialog.serving.batcher import Batcher, Busy
 from paddle_dialog.serving.config import ServeConfig
 from paddle_dialog.serving.decoders import Decode, decode_here
-from paddle_dialog.serving.endpoint import Endpoint, Job, WordFilter, by_address, of_language
+from paddle_dialog.serving.endpoint import Endpoint, Job, WordFilter, of_language
 from paddle_dialog.serving.middleware import (
     CLIENT_LEFT,
     ErrorModel,
     RequestChecks,
     RequestLog,
     add_error_handlers,
-    busy_response,
     error_response,
 )
 from paddle_dialog.serving.page_files import add_page
@@ -127,7 +126,9 @@ def create_app(
     # Checked by `RequestChecks`; these describe it.
     bearer, header = HTTPBearer(auto_error=False), APIKeyHeader(name="X-API-Key", auto_error=False)
     keys = [Security(bearer), Security(header)] if config.api_key else []
-    addresses = by_address(endpoints)
+    addresses: dict[str, dict[str | None, Endpoint[Any]]] = {}
+    for endpoint in endpoints:
+        addresses.setdefault(endpoint.path, {})[endpoint.language] = endpoint
     for of_address in addresses.values():
         _add_address(app, of_address, config, batcher, words, keys)
     _add_probes(app, cards, metrics, keys)
@@ -227,7 +228,7 @@ def _refusal(error: Exception, seconds: float) -> JSONResponse:
     if isinstance(error, UserError):
         return error_response(422, str(error), None, error.code, error.values)
     if isinstance(error, Busy):
-        return busy_response(str(error), error.retry_after)
+        return error_response(503, str(error), {"Retry-After": str(error.retry_after)})
     return error_response(504, f"there was no answer within {seconds:g} seconds; ask for less, or later")
 
 

@@ -86,7 +86,7 @@ class Batcher:
             for decode in decoders
         ]
         self.fail: Callable[[Exception], None] = lambda error: None  # called where no decoder is left
-        metrics.watch_queue(lambda: len(self._queue))
+        metrics.queue_length.set_function(lambda: len(self._queue))
 
     def start(self) -> None:
         """Start the threads."""

@@ -247,16 +247,8 @@ class Endpoint(ABC, Generic[R]):
         return NoResult(sentence, "banned_written")
 
 
-def by_address(endpoints: Iterable[Endpoint[Any]]) -> dict[str, dict[str | None, Endpoint[Any]]]:
-    """Return the endpoints of each address by the language of their models."""
-    addresses: dict[str, dict[str | None, Endpoint[Any]]] = {}
-    for endpoint in endpoints:
-        addresses.setdefault(endpoint.path, {})[endpoint.language] = endpoint
-    return addresses
-
-
 def of_language(endpoints: Mapping[str | None, Endpoint[Any]], request: BaseModel) -> Endpoint[Any]:
-    """Return the endpoint of an address that answers a request.
+    """Return the one of an address's endpoints, by the language of their models, that answers a request.
 
     Raises:
         UserError: there is none of the language that the request asks for.
