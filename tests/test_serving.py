@@ -8,15 +8,7 @@ import threading
 from contextlib import contextmanager
 
 import pytest
-from serving_toys import (
-    PATIENCE,
-    EchoEndpoint,
-    eventually,
-    make_app,
-    make_config,
-    refusal,
-    running,
-)
+from serving_toys import PATIENCE, EchoEndpoint, eventually, make_app, make_config, refusal, running
 
 from paddle_dialog.errors import UserError
 from paddle_dialog.serving.config import ModelSource
