@@ -8,9 +8,8 @@ import threading
 import pytest
 from serving_toys import PATIENCE, EchoEndpoint, eventually
 
-from paddle_dialog.serving.batcher import SLOW, STEPS_PER_SECOND, Batcher, Busy
+from paddle_dialog.serving.batcher import NO_ANSWER, SLOW, STEPS_PER_SECOND, Batcher, Busy, decode_here
 from paddle_dialog.serving.config import BatchingConfig
-from paddle_dialog.serving.decoders import NO_ANSWER, decode_here
 from paddle_dialog.serving.endpoint import Job, NoResult
 from paddle_dialog.serving.telemetry import LOGGER, Metrics
 

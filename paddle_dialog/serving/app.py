@@ -18,9 +18,8 @@ from starlette.responses import JSONResponse, Response, StreamingResponse
 
 from paddle_dialog.data.records import Record
 from paddle_dialog.errors import UserError
-from paddle_dialog.serving.batcher import Batcher, Busy
+from paddle_dialog.serving.batcher import Batcher, Busy, Decode, decode_here
 from paddle_dialog.serving.config import ServeConfig
-from paddle_dialog.serving.decoders import Decode, decode_here
 from paddle_dialog.serving.endpoint import Endpoint, Job, WordFilter, of_language
 from paddle_dialog.serving.middleware import (
     CLIENT_LEFT,

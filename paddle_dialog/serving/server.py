@@ -36,8 +36,8 @@ from paddle_dialog.recipes import (
     named_recipe,
 )
 from paddle_dialog.serving.app import ModelCard, create_app
+from paddle_dialog.serving.batcher import Decode, ForkServer, ForkServerLost, RemoteDecoder, decode_here
 from paddle_dialog.serving.config import ModelSource, ServeConfig
-from paddle_dialog.serving.decoders import Decode, ForkServer, ForkServerLost, RemoteDecoder, decode_here
 from paddle_dialog.serving.endpoint import Endpoint, WordFilter
 from paddle_dialog.serving.telemetry import configure_log
 from paddle_dialog.task import Task
