@@ -38,7 +38,7 @@ def served(*tasks, **settings):
     """Yield the address of a server of the tasks; `settings` are those of `ServeConfig`."""
     limits = LimitsConfig(turns=9, characters=200)
     made = {
-        "couplet": (_couplet_predictor, [CoupletEndpoint(limits)]),
+        "couplet": (lambda: toy(LEVEL + OBLIQUE), [CoupletEndpoint(limits)]),
         "composing": (composing_toy, COUPLET.endpoints(limits)),
         "empathetic": (_reply_predictor, [ReplyEndpoint(limits)]),
     }
@@ -121,10 +121,6 @@ def idle(page, button):
 def faint(page):
     """Return the characters of drawings that stand out too little."""
     return page.evaluate(_FAINT)
-
-
-def _couplet_predictor():
-    return toy(LEVEL + OBLIQUE)
 
 
 def _reply_predictor():

@@ -115,25 +115,21 @@ def test_evaluate_answers_on_all_cores_what_one_process_answers(lstm, tmp_path):
     assert likely == {name: one[0][name] for name in likely}
 
 
-def test_evaluate_tells_how_many_are_answered_and_the_time_left(lstm, monkeypatch):
+def test_evaluate_shows_a_table_and_before_how_many_are_answered_and_the_time_left(lstm, monkeypatch):
     monkeypatch.setattr(processes, "NOTE_SECONDS", 0.0)
     monkeypatch.setattr(schema, "INPUTS_TOGETHER", 16)
-    told = run_here("evaluate", "-c", lstm.config)
-    assert re.search(r"^16 of 30 done, \d+\.\d minutes left$", told.stderr, re.MULTILINE)
+    shown = run_here("evaluate", "-c", lstm.config)
+    assert re.search(r"^16 of 30 done, \d+\.\d minutes left$", shown.stderr, re.MULTILINE)
+    rows = dict(line.split(maxsplit=1) for line in shown.stdout.splitlines())
+    assert rows["n"] == "30"
+    assert re.fullmatch(r"\d+\.\d{4}", rows["perplexity"])
+    assert re.fullmatch(r"[01]\.\d{4}", rows["form.length_equal"])
 
 
 def test_evaluate_agrees_with_the_dev_perplexity_of_training(model):
     best = re.search(r"best dev perplexity ([\d.]+)", model.outcome.stdout)[1]
     (metrics,) = records(run_here("evaluate", "-c", model.config, "--json"))  # data.dev of the config
     assert metrics["perplexity"] == pytest.approx(float(best), abs=6e-4)
-
-
-def test_evaluate_shows_the_metrics_as_a_table(lstm):
-    shown = run_here("evaluate", "-c", lstm.config)
-    rows = dict(line.split(maxsplit=1) for line in shown.stdout.splitlines())
-    assert rows["n"] == "30"
-    assert re.fullmatch(r"\d+\.\d{4}", rows["perplexity"])
-    assert re.fullmatch(r"[01]\.\d{4}", rows["form.length_equal"])
 
 
 def test_a_fault_of_ours_is_told_as_one(lstm, monkeypatch):

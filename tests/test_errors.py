@@ -108,14 +108,6 @@ def test_a_text_of_another_encoding_on_the_command_line(lstm):
     assert "not UTF-8" in outcome.error_line()
 
 
-def test_a_gpu_where_there_is_none(lstm):
-    paddle = pytest.importorskip("paddle")
-    if paddle.is_compiled_with_cuda() and paddle.device.cuda.device_count():
-        pytest.skip("this machine has one")
-    for tool in ("train", "predict"):
-        assert "--device is 'gpu'" in run_here(tool, "-c", lstm.config, "--device", "gpu").error_line()
-
-
 @pytest.fixture
 def damaged(lstm, tmp_path):
     """Return a copy of a good bundle, to be spoilt."""

@@ -2,11 +2,10 @@
 
 from types import SimpleNamespace
 
-from pydantic import BaseModel
 from serving_toys import EchoEndpoint, EchoRequest, make_app, make_config, running
 
 from paddle_dialog.serving.config import ModelSource
-from paddle_dialog.serving.endpoint import ANSWERED, LANGUAGE, WordFilter, of_language
+from paddle_dialog.serving.endpoint import LANGUAGE, WordFilter, of_language
 from paddle_dialog.serving.server import find_models, load_models
 from paddle_dialog.text.characters import LanguageName
 
@@ -15,15 +14,10 @@ class SpokenRequest(EchoRequest):
     language: LanguageName | None = LANGUAGE
 
 
-class SpokenAnswer(BaseModel):
-    echo: str
-    language: LanguageName | None = ANSWERED
-
-
 class SpokenEcho(EchoEndpoint):
     """Echoes what it is told, by a model of one language."""
 
-    request_model, answer_model = SpokenRequest, SpokenAnswer
+    request_model = SpokenRequest
 
     def __init__(self, language):
         super().__init__()
