@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from paddle_dialog.recipes import LoadedModel, Recipe
 
 DONE, INTERNAL_ERROR, BAD_INPUT, INTERRUPTED = 0, 1, 2, 130
-LONGEST_LINE = 1 << 24  # bytes of a line of standard input
+MAX_LINE = 1 << 24  # bytes of a line of standard input
 # Packages by what brings them: nothing but the distribution itself (""), or an extra; all others come with `train`.
 PACKAGES = {
     "": ("numpy", "yaml", "safetensors", "sentencepiece"),
@@ -273,11 +273,9 @@ def typed_lines(hint: str) -> Iterator[str | None]:
 def piped_lines() -> Iterator[tuple[int, str | None]]:
     """Iterate over the numbered lines of standard input as UTF-8, whatever the locale; None for one that is not."""
     stdin = getattr(sys.stdin, "buffer", None) or io.BytesIO()
-    for number, raw in enumerate(iter(lambda: stdin.readline(LONGEST_LINE + 1), b""), start=1):
-        if len(raw) > LONGEST_LINE:
-            raise UserError(
-                f"standard input:{number}: the line has more than {LONGEST_LINE:,} bytes; break it"
-            )
+    for number, raw in enumerate(iter(lambda: stdin.readline(MAX_LINE + 1), b""), start=1):
+        if len(raw) > MAX_LINE:
+            raise UserError(f"standard input:{number}: the line has more than {MAX_LINE:,} bytes; break it")
         try:
             yield number, raw.decode("utf-8-sig" if number == 1 else "utf-8").rstrip("\r\n")
         except UnicodeDecodeError:

@@ -72,9 +72,9 @@ def make_config(**settings):
     return ServeConfig(batching=batching, limits=limits, **settings)
 
 
-def make_app(*endpoints, words=None, cards=(), **settings):
+def make_app(*endpoints, cards=(), **settings):
     """Return the application around endpoints that have their models."""
-    return create_app(make_config(**settings), endpoints, list(cards), words or WordFilter())
+    return create_app(make_config(**settings), endpoints, list(cards))
 
 
 def app_of(*models, words=None, **settings):
@@ -82,7 +82,7 @@ def app_of(*models, words=None, **settings):
     words = words or WordFilter()
     cards = [use_model(predictor, endpoints, words) for predictor, endpoints in models]
     every = [endpoint for _, endpoints in models for endpoint in endpoints]
-    return make_app(*every, words=words, cards=cards, **settings)
+    return make_app(*every, cards=cards, **settings)
 
 
 def served(predictor, *endpoints, words=None):

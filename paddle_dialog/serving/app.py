@@ -20,7 +20,7 @@ from paddle_dialog.data.records import Record
 from paddle_dialog.errors import UserError
 from paddle_dialog.serving.batcher import Batcher, Busy, Decode, decode_here
 from paddle_dialog.serving.config import ServeConfig
-from paddle_dialog.serving.endpoint import Endpoint, Job, WordFilter, of_language
+from paddle_dialog.serving.endpoint import Endpoint, Job, of_language
 from paddle_dialog.serving.middleware import (
     CLIENT_LEFT,
     ErrorModel,
@@ -86,7 +86,6 @@ def create_app(
     config: ServeConfig,
     endpoints: Sequence[Endpoint[Any]],
     cards: list[ModelCard],
-    words: WordFilter,
     decoders: Sequence[Decode] = (decode_here,),
     device: str = "auto",
 ) -> FastAPI:
@@ -95,7 +94,6 @@ def create_app(
     Args:
         endpoints: that have their models.
         cards: of these models.
-        words: refused in input.
         decoders: answer batches, each from a thread of its own.
         device: that the models compute on.
     """
@@ -129,7 +127,7 @@ def create_app(
     for endpoint in endpoints:
         addresses.setdefault(endpoint.path, {})[endpoint.language] = endpoint
     for of_address in addresses.values():
-        _add_address(app, of_address, config, batcher, words, keys)
+        _add_address(app, of_address, config, batcher, keys)
     _add_probes(app, cards, metrics, keys)
     add_page(app, {e.task: e.page for e in endpoints if e.page is not None})
     paths = [path for route in app.routes if (path := getattr(route, "path", ""))]
@@ -185,7 +183,6 @@ def _add_address(
     endpoints: Mapping[str | None, Endpoint[Any]],
     config: ServeConfig,
     batcher: Batcher,
-    words: WordFilter,
     keys: list[Any],
 ) -> None:
     """Add an address, where models of several languages may answer."""
@@ -197,7 +194,7 @@ def _add_address(
             LOG.info("%s %s", described.path, json.dumps(body.model_dump(), ensure_ascii=False))  # type: ignore[attr-defined]
         try:
             endpoint = of_language(endpoints, body)
-            is_banned = any(words.finds(text) for text in endpoint.texts(body))
+            is_banned = any(endpoint.words.finds(text) for text in endpoint.texts(body))
             if is_banned and not endpoint.takes_any_words(body):
                 return error_response(422, BANNED, None, "banned_given")
             in_parts = LINES in request.headers.get("accept", "")

@@ -189,13 +189,13 @@ class Endpoint(ABC, Generic[R]):
     request_model: type[R]
     answer_model: type[BaseModel]
     predictor: Any
-    words: WordFilter
+    words = WordFilter()  # refused in input and not written
 
     def __init__(self, limits: LimitsConfig) -> None:
         self.request_model = bounded(self.request_model, limits)
 
     def use(self, predictor: Any, words: WordFilter) -> Record:
-        """Take a loaded model and the words it must not write; return the `details` of the endpoint.
+        """Take a loaded model and the banned words; return the `details` of the endpoint.
 
         Raises:
             UserError: the model cannot serve.

@@ -158,7 +158,7 @@ def serve(config: ServeConfig, device: str = "auto") -> int:
             cards = load_models(models, words, device)
         endpoints = [endpoint for model in models for endpoint in model.endpoints]
         with _decoders(config, endpoints, listener) as (decoders, watch):
-            app = create_app(config, endpoints, cards, words, decoders, device)
+            app = create_app(config, endpoints, cards, decoders, device)
             print(f"serving on http://{_address(listener)}", flush=True)
             server, failures = uvicorn.Server(_settings(app, config)), list[Exception]()
 
