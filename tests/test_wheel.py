@@ -58,15 +58,8 @@ def install(base):
     environment.work.mkdir()
     (environment.work / "tasks.py").write_text("raise ImportError('of the user')", encoding="utf-8")
     venv.create(environment.folder)
-    pip = [
-        sys.executable,
-        "-m",
-        "pip",
-        "--python",
-        environment.folder / "bin" / "python",
-        "install",
-        "--no-compile",
-    ]
+    python = environment.folder / "bin" / "python"
+    pip = [sys.executable, "-m", "pip", "--python", python, "install", "--no-compile"]
     # What the wheel may need comes first and pinned; then the wheel without an index, so that it can need no more.
     lines = (ROOT / "requirements-light.txt").read_text(encoding="utf-8").splitlines()
     pins = base / "pins.txt"
@@ -105,9 +98,7 @@ def test_the_wheel(tmp_path):
     assert couplet.stderr == f"weights: {installed.shipped.resolve()}/pretrained/couplet\n"
     (answer,) = json.loads(couplet.stdout)["predictions"]
     assert len(answer["text"]) == 7 and answer["form"]["repeats_mirrored"]
-    code = (
-        "import paddle_dialog; print(paddle_dialog.load('empathetic').predict(['I lost my dog.'])[0][0].text)"
-    )
+    code = "from paddle_dialog import load; print(load('empathetic').predict(['I lost my dog.'])[0][0].text)"
     reply = installed.run("python", "-c", code)
     assert reply.status == 0 and reply.stdout.strip(), reply.stderr
     line = installed.run("paddle-dialog", "train", "-c", "couplet_sample").error_line()
@@ -190,24 +181,18 @@ def test_every_pin_is_locked_with_hashes_after_the_name_of_its_file(lock):
 
 
 def test_the_set_up_installs_by_hashes_and_refuses_any_other_file(tmp_path):
-    for path in [
-        "pyproject.toml",
-        "requirements.lock",
-        *(name for name in FILES if "pretrained" not in name),
-    ]:
+    pinned = [name for name in FILES if "pretrained" not in name]
+    for path in ["pyproject.toml", "requirements.lock", *pinned]:
         shutil.copy(ROOT / path, tmp_path)
     (tmp_path / "tools").mkdir()
     (tmp_path / "paddle_dialog").mkdir()
-    script, lock = (
-        shutil.copy(ROOT / "tools/setup_env.sh", tmp_path / "tools"),
-        tmp_path / "requirements.lock",
-    )
+    script = shutil.copy(ROOT / "tools/setup_env.sh", tmp_path / "tools")
+    lock = tmp_path / "requirements.lock"
     right = lock.read_text(encoding="utf-8")
     release = re.search(r"^pyyaml==[^\n]*(\n    --hash=\S+( \\)?)+", right, re.M)
     assert release is not None
-    lock.write_text(
-        right.replace(release[0], re.sub(r"sha256:\w{8}", "sha256:00000000", release[0])), encoding="utf-8"
-    )
+    wrong = re.sub(r"sha256:\w{8}", "sha256:00000000", release[0])
+    lock.write_text(right.replace(release[0], wrong), encoding="utf-8")
 
     def set_up():
         command = ["bash", script, "--light"]
@@ -219,9 +204,8 @@ def test_the_set_up_installs_by_hashes_and_refuses_any_other_file(tmp_path):
 
     refused = set_up()
     assert refused.returncode == 2 and "HASH" in refused.stderr.upper(), refused.stderr
-    assert refused.stderr.splitlines()[-1].startswith(
-        "setup_env: pip could not install requirements-light.txt"
-    )
+    line = refused.stderr.splitlines()[-1]
+    assert line.startswith("setup_env: pip could not install requirements-light.txt")
     lock.write_text(right, encoding="utf-8")
     done = set_up()
     assert done.returncode == 0, done.stderr
@@ -232,15 +216,12 @@ def test_the_set_up_installs_by_hashes_and_refuses_any_other_file(tmp_path):
 @pytest.mark.parametrize(
     ("module", "said"),
     [
-        (
-            "yaml",
-            "yaml is not installed, though others need it; install paddle_dialog with its requirements again",
-        ),
+        ("yaml", "yaml is not installed, though others need it; install paddle_dialog with its requirements"),
         ("paddle.nn", "pip install 'paddle_dialog[train]', or in a checkout bash tools/setup_env.sh"),
         ("fastapi", "pip install 'paddle_dialog[serve]', or in a checkout bash tools/setup_env.sh"),
         (
             "paddleformers",
-            "pip install 'paddle_dialog[pretrained]', or in a checkout bash tools/setup_env.sh --p",
+            "'paddle_dialog[pretrained]', or in a checkout bash tools/setup_env.sh --pretrained",
         ),
     ],
 )
