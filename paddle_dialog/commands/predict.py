@@ -149,19 +149,13 @@ def input_lines(file: str | None) -> Iterator[Line]:
 
     number = 0
     try:
-        for number, line in standard_input() if file is None else read_lines(file):
+        for number, line in piped_lines() if file is None else read_lines(file):
+            if line is None:
+                raise UserError(f"{STANDARD_INPUT}:{number}: not UTF-8; convert the text first")
             if line.strip():
                 yield number, line.strip()
     except UserError as error:
         yield number + 1, error
-
-
-def standard_input() -> Iterator[tuple[int, str]]:
-    """Iterate over the lines of standard input."""
-    for number, line in piped_lines():
-        if line is None:
-            raise UserError(f"{STANDARD_INPUT}:{number}: not UTF-8; convert the text first")
-        yield number, line
 
 
 def make_parser() -> argparse.ArgumentParser:
