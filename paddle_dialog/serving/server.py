@@ -28,7 +28,6 @@ from paddle_dialog.errors import UserError
 from paddle_dialog.processes import can_fork, usable_cores
 from paddle_dialog.recipes import (
     Recipe,
-    find_model,
     find_recipe,
     find_task,
     find_weights,
@@ -122,10 +121,6 @@ def use_model(
 
 def _recipe(name: str, source: ModelSource) -> Recipe:
     """Return what `models.<task>` names, by default the task's recipe, or `models.<task>_<anything>`."""
-    if source.weights is not None and not find_model(source.weights).is_dir():
-        raise UserError(
-            f"models.{name}.weights: {source.weights} does not exist; name a run or a bundle, or null for the default"
-        )
     config = find_task(name).name if source.config is None is source.weights else source.config
     recipe = named_recipe(config, source.weights)
     task, key = recipe.task.name, "config" if source.weights is None else "weights"
