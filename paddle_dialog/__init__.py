@@ -13,9 +13,7 @@ from typing import TYPE_CHECKING, Any
 from paddle_dialog.device import choose_path
 
 if TYPE_CHECKING:
-    from paddle_dialog.config.schema import ExperimentConfig
     from paddle_dialog.predictor import Predictor
-    from paddle_dialog.recipes import LoadedModel
 
 __all__ = ["evaluate", "export", "load", "shipped", "train"]
 
@@ -49,7 +47,9 @@ def load(
     Raises:
         UserError: there is no such recipe or bundle, or it is damaged.
     """
-    return _load(config, weights, override, device)[0].predictor
+    from paddle_dialog.recipes import load_answering, named_recipe
+
+    return load_answering(named_recipe(config, weights, override), device).predictor
 
 
 def train(
@@ -111,18 +111,15 @@ def evaluate(
     Raises:
         UserError: the model or the data cannot be used.
     """
-    from paddle_dialog.data.batching import warn_of_dev_data
     from paddle_dialog.errors import UserError
+    from paddle_dialog.recipes import load_answering, named_recipe
 
-    model, settings = _load(config, weights, override, device)
-    source = data or settings.data.dev
+    recipe = named_recipe(config, weights, override)
+    model = load_answering(recipe, device)
+    source = data or recipe.config().data.dev
     if source is None:
         raise UserError("no data: name a file with data=, or set data.dev in the config")
-    if source == model.config.data.dev:
-        warn_of_dev_data(model.config.data)
-    if not answers:
-        return model.task.measure_likelihood(model.predictor, source)
-    return model.task.evaluate(model.predictor, source, None if predictions is None else Path(predictions))
+    return model.measure(source, None if predictions is None else Path(predictions), answers)
 
 
 def export(
@@ -156,16 +153,3 @@ def export(
         find_model(weights), Path(output), about, data=data, eight_bits=eight_bits, overwrite=overwrite
     )
     return Path(output)
-
-
-def _load(
-    config: str | Path | None, weights: str | Path | None, override: Sequence[str], device: str
-) -> tuple[LoadedModel, ExperimentConfig]:
-    """Return the model that is named, and the settings that name it."""
-    from paddle_dialog.device import select_device
-    from paddle_dialog.recipes import find_weights, load_model, named_recipe
-
-    recipe = named_recipe(config, weights, override)
-    settings = recipe.config()
-    select_device(device)
-    return load_model(find_weights(recipe), recipe.task, settings), settings

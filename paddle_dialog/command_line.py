@@ -37,24 +37,11 @@ PACKAGES = {
 
 
 class OneLineParser(argparse.ArgumentParser):
-    """A parser that reports a wrong command line in one line, as the tools report all bad input.
-
-    Attributes:
-        needs_model: whether `-c` or `--weights` must be given.
-    """
-
-    needs_model = False
+    """A parser that reports a wrong command line in one line, as the tools report all bad input."""
 
     def error(self, message: str) -> NoReturn:
         """Print what is wrong and exit with status 2."""
         self.exit(BAD_INPUT, f"error: {message}; see {self.prog} --help\n")
-
-    def parse_intermixed_args(self, args: Any = None, namespace: Any = None) -> Any:
-        """Parse the command line, and check that it names a model where one is needed."""
-        arguments = super().parse_intermixed_args(args, namespace)
-        if self.needs_model and arguments.config is None and arguments.weights is None:
-            self.error("no model is named; give -c/--config or --weights")
-        return arguments
 
 
 class TaskParser(OneLineParser):
@@ -112,7 +99,6 @@ def base_parser(
         help="the recipe: a YAML file, the name of one that ships, or the folder of a run or a bundle",
     )
     if not config_required:
-        parser.needs_model = True
         parser.add_argument(
             "--weights",
             metavar="DIR",
@@ -329,15 +315,11 @@ def load_model(arguments: argparse.Namespace) -> tuple[ExperimentConfig, LoadedM
     The model is as its bundle describes it; the recipe decides on decoding and seed. The weights taken
     are named on stderr.
     """
-    from paddle_dialog import recipes
-    from paddle_dialog.device import select_device
+    from paddle_dialog.recipes import load_answering
 
     recipe = _recipe_of(arguments)
-    config = recipe.config()
-    select_device(arguments.device)
-    folder = recipes.find_weights(recipe)
     with notes_on_stderr():
-        model = recipes.load_model(folder, recipe.task, config, arguments.paddle)
+        model = load_answering(recipe, arguments.device, arguments.paddle)
         _ = model.predictor  # built here, where its messages are shown
-    note(f"weights: {folder}")
-    return config, model
+    note(f"weights: {model.folder}")
+    return recipe.config(), model

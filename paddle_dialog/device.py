@@ -11,7 +11,6 @@ import os
 import platform
 import re
 import sys
-from importlib.util import find_spec
 from pathlib import Path
 
 from paddle_dialog.errors import UserError
@@ -21,7 +20,6 @@ AVX2, AVX512 = "5", "7"
 AVX2_FLAGS = {"avx2", "fma"}
 AVX512_FLAGS = {"avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl"}  # those of Skylake-SP
 CPU_INFO = Path("/proc/cpuinfo")
-LIBRARY = Path("libs", "libmklml_intel.so")  # in Paddle's package
 
 
 def select_device(name: str) -> str:
@@ -72,21 +70,12 @@ def _gpu_build_installed() -> bool:
 def choose_path() -> None:
     """Choose MKL's fast path in the environment, where MKL would not take it by itself.
 
-    That is on AMD x86-64 processors with AVX2, under Linux, with the MKL that Paddle brings. A value that the user
-    has set stays. Child processes inherit the choice.
+    That is on AMD x86-64 processors with AVX2, under Linux. A value that the user has set stays. Child processes
+    inherit the choice.
     """
-    if platform.machine() != "x86_64" or VARIABLE in os.environ:
-        return
-    path = fast_path(*_vendor_and_flags())
-    if path is not None and _mkl_is_there():
-        os.environ[VARIABLE] = path
-
-
-def fast_path(vendor: str, flags: set[str]) -> str | None:
-    """Return the value for a processor with such instruction sets, None where MKL needs none."""
-    if vendor != "AuthenticAMD" or not flags >= AVX2_FLAGS:
-        return None
-    return AVX512 if flags >= AVX512_FLAGS else AVX2
+    vendor, flags = _vendor_and_flags()
+    if vendor == "AuthenticAMD" and flags >= AVX2_FLAGS and platform.machine() == "x86_64":
+        os.environ.setdefault(VARIABLE, AVX512 if flags >= AVX512_FLAGS else AVX2)
 
 
 def _vendor_and_flags() -> tuple[str, set[str]]:
@@ -98,14 +87,3 @@ def _vendor_and_flags() -> tuple[str, set[str]]:
     lines = (line.partition(":") for line in text.splitlines())
     fields = {name.strip(): value.strip() for name, _, value in lines}
     return fields.get("vendor_id", ""), set(fields.get("flags", "").split())
-
-
-def _mkl_is_there() -> bool:
-    """Return whether the installed Paddle brings the old MKL, without importing Paddle."""
-    try:
-        package = find_spec("paddle")
-    except ValueError:  # another module replaces Paddle
-        return False
-    return package is not None and any(
-        (Path(folder) / LIBRARY).exists() for folder in package.submodule_search_locations or ()
-    )

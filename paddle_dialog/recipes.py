@@ -38,6 +38,9 @@ from paddle_dialog.config.loader import parse_file_text, read_config
 from paddle_dialog.config.models import PretrainedConfig, with_pretrained_path
 from paddle_dialog.config.schema import ExperimentConfig
 from paddle_dialog.config.typed import build
+from paddle_dialog.data.batching import warn_of_dev_data
+from paddle_dialog.data.files import Record
+from paddle_dialog.device import select_device
 from paddle_dialog.errors import UserError
 from paddle_dialog.models.pretrained_base import is_base
 
@@ -165,6 +168,7 @@ def _roots() -> list[Path]:
 class LoadedModel:
     """A bundle in memory."""
 
+    folder: Path
     task: Task
     config: ExperimentConfig  # its own, with a recipe's seed and settings of inference where one was given
     trained: TrainedModel
@@ -173,6 +177,14 @@ class LoadedModel:
     def predictor(self) -> Predictor:
         """The predictor of this model."""
         return self.task.predictor(self.config, self.trained)
+
+    def measure(self, source: str, predictions: Path | None = None, answers: bool = True) -> Record:
+        """Return the metrics of its task on a source, without `answers` only those that need none written."""
+        if source == self.config.data.dev:
+            warn_of_dev_data(self.config.data)
+        if not answers:
+            return self.task.measure_likelihood(self.predictor, source)
+        return self.task.evaluate(self.predictor, source, predictions)
 
 
 def load_model(
@@ -191,7 +203,7 @@ def load_model(
     if task is not None and recipe is not None and is_base(folder):
         network: Any = task.build_network(recipe, dict.fromkeys(task.vocabulary_names, 0))
         vocabularies = dict.fromkeys(task.vocabulary_names, network.vocabulary)
-        return LoadedModel(task, recipe, TrainedModel.of_network(network, vocabularies))
+        return LoadedModel(folder, task, recipe, TrainedModel.of_network(network, vocabularies))
     bundle = load_bundle(folder)
     if task is not None:
         _check_same(folder, "task", bundle.task, task.name)
@@ -208,7 +220,14 @@ def load_model(
         raise UserError(f"{folder}: has no vocabulary '{missing[0]}'; restore or retrain it")
     build = partial(bundle_task.build_network, config)
     trained = TrainedModel.of_bundle(bundle, build, folder, through_paddle)
-    return LoadedModel(bundle_task, config, trained)
+    return LoadedModel(folder, bundle_task, config, trained)
+
+
+def load_answering(recipe: Recipe, device: str = "auto", through_paddle: bool = False) -> LoadedModel:
+    """Read the bundle that answers for a recipe, on a device."""
+    config = recipe.config()
+    select_device(device)
+    return load_model(find_weights(recipe), recipe.task, config, through_paddle)
 
 
 def _check_same(folder: str | Path, what: str, model: str | None, config: str | None) -> None:
@@ -228,11 +247,10 @@ def named_recipe(
         config: a recipe, or the folder of a run or of a bundle; with weights it must be of their task and language.
         weights: a bundle, the folder of a run, or the name of weights that ship.
     """
-    if weights is None and config is None:
-        raise UserError("no model is named; give a recipe, a run's folder or a bundle")
     recipe = None if config is None else read_recipe(config, overrides)
     if weights is None:
-        assert recipe is not None
+        if recipe is None:
+            raise UserError("no model is named; give a recipe with -c, or a run or a bundle with --weights")
         return recipe
     folder = find_model(weights)
     if is_base(folder):

@@ -1,12 +1,8 @@
 """Headless Chromium; tests marked with `needs_chromium` are skipped where it or Playwright is not installed."""
 
-from __future__ import annotations
-
 import shutil
-from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib.util import find_spec
-from typing import Any
 
 import pytest
 
@@ -24,7 +20,7 @@ needs_chromium = pytest.mark.skipif(
 
 
 @contextmanager
-def launched() -> Iterator[Any]:
+def launched():
     """Yield a browser."""
     from playwright.sync_api import sync_playwright
 

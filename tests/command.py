@@ -62,6 +62,7 @@ def called(program: Callable[[], object], *words: object, stdin: bytes = b"") ->
     source = io.TextIOWrapper(io.BytesIO(stdin), encoding="utf-8")
     with (
         mock.patch.object(sys, "argv", [*map(str, words)]),
+        mock.patch.object(sys, "path", [str(ROOT / "tools"), *sys.path]),
         mock.patch.object(sys, "stdin", source),
         redirect_stdout(out),
         redirect_stderr(err),

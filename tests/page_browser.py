@@ -1,26 +1,19 @@
 """The page in headless Chromium, over a server with tiny models that runs in this process."""
 
-from __future__ import annotations
-
 import socket
 import threading
-from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any
 
 import uvicorn
 from chromium import PATIENCE
 from couplet_toys import LEVEL, OBLIQUE, composing_toy, toy
 from empathetic_toys import make_config, make_network, make_vocabulary, predictor_of
-from serving_toys import make_app, wait_until_ready
+from serving_toys import app_of
 
 from paddle_dialog.serving.config import LimitsConfig
-from paddle_dialog.serving.endpoint import Endpoint, WordFilter
-from paddle_dialog.serving.models import use_model
 from paddle_dialog.tasks.couplet.api import CoupletEndpoint
 from paddle_dialog.tasks.couplet.task import TASK as COUPLET
 from paddle_dialog.tasks.empathetic.api import ReplyEndpoint
-from paddle_dialog.tasks.empathetic.prediction import EmpatheticPredictor
 
 # The characters of drawings that stand out too little from their card (WCAG 2.2, 1.4.3); axe reads no drawing.
 _FAINT = """() => {
@@ -41,28 +34,22 @@ _FAINT = """() => {
 
 
 @contextmanager
-def served(*tasks: str, **settings: Any) -> Iterator[str]:
+def served(*tasks, **settings):
     """Yield the address of a server of the tasks; `settings` are those of `ServeConfig`."""
     limits = LimitsConfig(turns=9, characters=200)
-    made: dict[str, tuple[Any, list[Endpoint[Any]]]] = {
-        "couplet": (_couplet_predictor, [CoupletEndpoint(limits)]),
+    made = {
+        "couplet": (lambda: toy(LEVEL + OBLIQUE), [CoupletEndpoint(limits)]),
         "composing": (composing_toy, COUPLET.endpoints(limits)),
         "empathetic": (_reply_predictor, [ReplyEndpoint(limits)]),
     }
     chosen = [made[task] for task in tasks]
-
-    def load() -> list[Any]:
-        return [use_model(make(), endpoints, WordFilter()) for make, endpoints in chosen]
-
-    every = [endpoint for _, endpoints in chosen for endpoint in endpoints]
-    with serving(*every, load=load, **settings) as address:
+    with serving(app_of(*((make(), endpoints) for make, endpoints in chosen), **settings)) as address:
         yield address
 
 
 @contextmanager
-def serving(*endpoints: Endpoint[Any], **settings: Any) -> Iterator[str]:
-    """Yield the address of a server of endpoints; `settings` are those of `make_app`."""
-    app = make_app(*endpoints, **settings)
+def serving(app):
+    """Yield the address of a server of an application."""
     listener = socket.create_server(("127.0.0.1", 0))
     server = uvicorn.Server(
         uvicorn.Config(app, log_config=None, access_log=False, timeout_graceful_shutdown=1)
@@ -70,7 +57,6 @@ def serving(*endpoints: Endpoint[Any], **settings: Any) -> Iterator[str]:
     thread = threading.Thread(target=lambda: server.run(sockets=[listener]))
     thread.start()
     try:
-        wait_until_ready(app)
         yield f"http://127.0.0.1:{listener.getsockname()[1]}"
     finally:
         server.should_exit = True
@@ -79,14 +65,7 @@ def serving(*endpoints: Endpoint[Any], **settings: Any) -> Iterator[str]:
 
 
 @contextmanager
-def opened(
-    browser: Any,
-    address: str,
-    path: str = "/",
-    ready: str = "#models:not([hidden])",
-    prepare: Callable[[Any], None] = lambda page: None,
-    **context: Any,
-) -> Iterator[Any]:
+def opened(browser, address, path="/", ready="#models:not([hidden])", prepare=lambda page: None, **context):
     """Yield the page in a tab of its own; it must ask for nothing elsewhere, break no policy and throw no error.
 
     Args:
@@ -100,7 +79,7 @@ def opened(
     with browser.new_context(**{"locale": "en-US", "reduced_motion": "reduce", **context}) as window:
         page = window.new_page()
         page.set_default_timeout(PATIENCE)
-        faults: list[str] = []
+        faults = []
         page.on("pageerror", lambda error: faults.append(str(error)))
         page.on(
             "console",
@@ -117,7 +96,7 @@ def opened(
         assert faults == []
 
 
-def ask(page: Any, first: str) -> None:
+def ask(page, first):
     """Write a 上联 and have it answered."""
     page.locator("#couplet-ways [value=first]").check(force=True)
     page.fill("#couplet-first", first)
@@ -126,7 +105,7 @@ def ask(page: Any, first: str) -> None:
     idle(page, "#couplet-ask")
 
 
-def say(page: Any, text: str) -> None:
+def say(page, text):
     """Say a turn and have it answered."""
     page.fill("#empathetic-turn", text)
     with page.expect_response("**/v1/reply"):
@@ -134,21 +113,17 @@ def say(page: Any, text: str) -> None:
     idle(page, "#empathetic-send")
 
 
-def idle(page: Any, button: str) -> None:
+def idle(page, button):
     """Wait until nothing runs any more."""
     page.locator(f"{button}:not([aria-busy])").wait_for()
 
 
-def faint(page: Any) -> Any:
+def faint(page):
     """Return the characters of drawings that stand out too little."""
     return page.evaluate(_FAINT)
 
 
-def _couplet_predictor() -> Any:
-    return toy(LEVEL + OBLIQUE)
-
-
-def _reply_predictor() -> EmpatheticPredictor:
+def _reply_predictor():
     config = make_config(decoding={"max_length": 8, "beam_size": 5})
     vocabulary = make_vocabulary()
     # With these weights the replies to most of the 32 emotions differ.

@@ -1,9 +1,5 @@
 """The couplet tab with all that newer weights can do, answered by hand, for tests in a browser."""
 
-from __future__ import annotations
-
-from typing import Any
-
 from couplet_toys import FORM
 from page_browser import idle
 
@@ -12,7 +8,7 @@ PAIRS = [("李白桃红春色好", "明山秀水画图新"), ("李树逢春开�
 KNOWN = {"first": "李白桃红春意闹", "second": "明山秀水画图新", "distance": 2}
 
 
-def composed() -> dict[str, Any]:
+def composed():
     """Return an answer of /v1/compose."""
     couplets = [
         {"first": one, "second": other, "scroll": SCROLLS[0], "scrolls": SCROLLS, "score": -1.0, "form": FORM}
@@ -25,7 +21,7 @@ def composed() -> dict[str, Any]:
     return {"couplets": couplets, "tones": tones}
 
 
-def formed(request: Any) -> dict[str, Any]:
+def formed(request):
     """Return an answer of /v1/form: every 上联 is 仄, every 下联 平, and nothing is mirrored."""
     first, second = (request.post_data_json[side].replace(" ", "") for side in ("first", "second"))
     tones = {"first": ["ze"] * len(first), "second": ["ping"] * len(second)}
@@ -36,20 +32,20 @@ def formed(request: Any) -> dict[str, Any]:
     }
 
 
-def reversed_answer(request: Any) -> dict[str, Any]:
+def reversed_answer(request):
     """Return an answer of /v1/couplet to a 下联."""
     second = request.post_data_json["second"]
     first = ["天" * len(second), "海" * len(second)]
     tones = {"first": [["ze"] * len(second)] * 2, "second": ["ping"] * len(second)}
-    predictions: list[dict[str, Any]] = [{"text": text, "score": -1.0, "form": FORM} for text in first]
+    predictions = [{"text": text, "score": -1.0, "form": FORM} for text in first]
     predictions[0]["known"] = {"first": first[0], "second": "海内存知己", "distance": 0}
     return {"second": second, "line": second, "predictions": predictions, "tones": tones}
 
 
-def offer_all(page: Any) -> None:
+def offer_all(page):
     """Let the server offer what only newer weights can do."""
 
-    def models(route: Any) -> None:
+    def models(route):
         response = route.fetch()
         answer = response.json()
         card = answer["models"][0]
@@ -61,7 +57,7 @@ def offer_all(page: Any) -> None:
         }
         route.fulfill(response=response, json=answer)
 
-    def couplet(route: Any) -> None:
+    def couplet(route):
         if "second" in route.request.post_data_json:
             route.fulfill(json=reversed_answer(route.request))
         else:
@@ -76,28 +72,28 @@ def offer_all(page: Any) -> None:
     page.add_init_script("window.print = () => {}")  # a dialog would wait for somebody
 
 
-def choose(page: Any, way: str) -> None:
+def choose(page, way):
     page.get_by_label(way, exact=True).check(force=True)
 
 
-def request_of(page: Any, path: str, act: Any) -> Any:
+def request_of(page, path, act):
     with page.expect_request(f"**/v1/{path}") as request:
         act()
     idle(page, "#couplet-ask")
     return request.value.post_data_json
 
 
-def compose(page: Any) -> None:
+def compose(page):
     choose(page, "With a name")
     request_of(page, "compose", lambda: page.get_by_role("button", name="李明").click())
 
 
-def hung(page: Any) -> tuple[str, str]:
+def hung(page):
     read = "all => all.map(one => one.value || one.textContent).join('')"
     pair = page.locator("#couplet-pair")
     first, second = (pair.locator(f".{side} .character").evaluate_all(read) for side in ("first", "second"))
     return first, second
 
 
-def scroll(page: Any) -> Any:
+def scroll(page):
     return page.locator("#couplet-pair .scroll:not(.blank)").all_text_contents()

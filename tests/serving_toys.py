@@ -1,23 +1,18 @@
 """A server around an endpoint that needs no model, and helpers for those that do."""
 
-from __future__ import annotations
-
 import json
 import threading
 import time
 import warnings
-from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
 
-from fastapi import FastAPI
 from pydantic import BaseModel, Field
 
 from paddle_dialog.errors import UserError
 from paddle_dialog.serving.app import create_app
 from paddle_dialog.serving.config import BatchingConfig, LimitsConfig, ServeConfig
-from paddle_dialog.serving.endpoint import Endpoint, Job, NoResult, RequestModel, Text, WordFilter
-from paddle_dialog.serving.models import ModelCard, use_model
+from paddle_dialog.serving.endpoint import Endpoint, Job, RequestModel, Text, WordFilter
+from paddle_dialog.serving.server import use_model
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")  # starlette would like a successor of httpx
@@ -47,19 +42,19 @@ class EchoEndpoint(Endpoint[EchoRequest]):
     task, path, summary = "echo", "/v1/echo", "An echo"
     request_model, answer_model = EchoRequest, EchoAnswer
 
-    def __init__(self) -> None:
+    def __init__(self):
         super().__init__(LimitsConfig())
         self.batches: list[list[str]] = []
         self.open = threading.Event()  # decoding waits for it
         self.open.set()
         self.busy = threading.Event()  # decoding has begun
 
-    def prepare(self, request: EchoRequest) -> Job:
+    def prepare(self, request):
         if request.text == "bad":
             raise UserError("bad is not a text; give a good one")
         return Job(request.text, request.style)
 
-    def answer(self, items: Sequence[str], settings: Any) -> list[dict[str, Any] | NoResult]:
+    def answer(self, items, settings):
         self.batches.append(list(items))
         self.busy.set()
         assert self.open.wait(PATIENCE)
@@ -70,38 +65,32 @@ class EchoEndpoint(Endpoint[EchoRequest]):
         return [{"echo": item} for item in items]
 
 
-def make_config(**settings: Any) -> ServeConfig:
+def make_config(**settings):
     """Return settings of a test."""
     batching = BatchingConfig(**settings.pop("batching", {}))
     limits = LimitsConfig(**{"seconds": PATIENCE, **settings.pop("limits", {})})
     return ServeConfig(batching=batching, limits=limits, **settings)
 
 
-def make_app(
-    *endpoints: Endpoint[Any],
-    words: WordFilter | None = None,
-    load: Callable[[], list[Any]] = list,
-    **settings: Any,
-) -> FastAPI:
-    """Return the application around endpoints that are ready."""
-    return create_app(make_config(**settings), endpoints, load, words or WordFilter())
+def make_app(*endpoints, cards=(), **settings):
+    """Return the application around endpoints that have their models."""
+    return create_app(make_config(**settings), endpoints, list(cards))
 
 
-def loader(
-    endpoint: Endpoint[Any], predictor: Any, words: WordFilter | None = None
-) -> Callable[[], list[ModelCard]]:
-    """Make an endpoint ready with a predictor that exists."""
-    return lambda: [use_model(predictor, [endpoint], words or WordFilter())]
-
-
-def served(predictor: Any, *endpoints: Endpoint[Any], words: WordFilter | None = None) -> Any:
-    """Return the running server of a predictor behind addresses of its task, as a context with its client."""
+def app_of(*models, words=None, **settings):
+    """Return the application of predictors, each with the endpoints of its task."""
     words = words or WordFilter()
-    app = make_app(*endpoints, words=words, load=lambda: [use_model(predictor, endpoints, words)])
-    return running(app)
+    cards = [use_model(predictor, endpoints, words) for predictor, endpoints in models]
+    every = [endpoint for _, endpoints in models for endpoint in endpoints]
+    return make_app(*every, cards=cards, **settings)
 
 
-def post(client: TestClient, path: str, **request: Any) -> tuple[int, dict[str, Any]]:
+def served(predictor, *endpoints, words=None):
+    """Return the running server of a predictor behind addresses of its task, as a context with its client."""
+    return running(app_of((predictor, endpoints), words=words))
+
+
+def post(client, path, **request):
     """Return status and answer of a request, whose text may have what UTF-8 cannot."""
     headers = {"Content-Type": "application/json"}
     response = client.post(f"/v1/{path}", content=json.dumps(request), headers=headers)
@@ -109,22 +98,13 @@ def post(client: TestClient, path: str, **request: Any) -> tuple[int, dict[str, 
 
 
 @contextmanager
-def running(app: FastAPI) -> Iterator[TestClient]:
-    """Yield a client of the application once it is ready."""
+def running(app):
+    """Yield a client of the application."""
     with TestClient(app, base_url=BASE_URL, raise_server_exceptions=True) as client:
-        wait_until_ready(app)
         yield client
 
 
-def wait_until_ready(app: FastAPI) -> None:
-    """Wait until the models are loaded; raise what prevents it."""
-    batcher = app.state.batcher
-    eventually(lambda: batcher.is_ready or batcher.failure)
-    if batcher.failure:
-        raise batcher.failure
-
-
-def eventually(holds: Callable[[], object], seconds: float = PATIENCE) -> None:
+def eventually(holds, seconds=PATIENCE):
     """Wait until something holds."""
     end = time.monotonic() + seconds
     while not holds():
@@ -132,7 +112,7 @@ def eventually(holds: Callable[[], object], seconds: float = PATIENCE) -> None:
         time.sleep(0.005)
 
 
-def refusal(response: Any, status: int) -> str:
+def refusal(response, status):
     """Return the sentence of an error, whose form is checked."""
     assert response.status_code == status, response.text
     assert response.headers["content-type"] == "application/json"

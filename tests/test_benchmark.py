@@ -1,13 +1,10 @@
 """The budget holds answers to their limits."""
 
-from pathlib import Path
-
-from command import Outcome, run_here
-from conftest import Trained
+from command import run_here
 from empathetic_toys import save_model
 
 
-def budget(trained: Trained, folder: Path, *words: str, five: str = "limit: 1000") -> Outcome:
+def budget(trained, folder, *words, five="limit: 1000"):
     """Run the budget of a tiny couplet model and a tiny dialogue model; `five` is of the five candidates."""
     recipe, reply = trained.config, save_model(folder / "empathetic")
     path = folder / "budget.yaml"
@@ -25,9 +22,7 @@ answers:
     return run_here("benchmark", "--budget", "-c", path, *words)
 
 
-def test_answers_within_the_budget_are_told_beside_their_limits(
-    trained: dict[str, Trained], tmp_path: Path
-) -> None:
+def test_answers_within_the_budget_are_told_beside_their_limits(trained, tmp_path):
     outcome = budget(trained["transformer"], tmp_path)
     assert outcome.status == 0, outcome.stderr
     plain, five, reply = outcome.stdout.splitlines()
@@ -36,7 +31,7 @@ def test_answers_within_the_budget_are_told_beside_their_limits(
     assert reply.split()[3:] == ["of", "1000", "reply"]
 
 
-def test_a_limit_that_is_exceeded_gives_exit_status_1(trained: dict[str, Trained], tmp_path: Path) -> None:
+def test_a_limit_that_is_exceeded_gives_exit_status_1(trained, tmp_path):
     outcome = budget(trained["transformer"], tmp_path, five="limit: 0.1")
     assert outcome.status == 1
     assert [line.endswith("EXCEEDED  five candidates") for line in outcome.stdout.splitlines()] == [0, 1, 0]

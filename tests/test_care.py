@@ -13,12 +13,11 @@ from command import ROOT, Outcome, run_here
 from empathetic_toys import chinese_predictor, random_predictor, save_chinese_model, save_model
 from hypothesis import given
 from hypothesis import strategies as st
-from serving_toys import make_app, running
+from serving_toys import app_of, running
 
 from paddle_dialog.errors import UserError
 from paddle_dialog.serving.config import LimitsConfig
-from paddle_dialog.serving.endpoint import ByLanguage, WordFilter
-from paddle_dialog.serving.models import use_model
+from paddle_dialog.serving.endpoint import WordFilter
 from paddle_dialog.tasks.empathetic import prediction
 from paddle_dialog.tasks.empathetic.api import ReplyEndpoint
 from paddle_dialog.tasks.empathetic.care import KINDS, CareResponder, care_responder
@@ -282,13 +281,8 @@ def test_on_the_command_line_and_in_the_chat_which_continues_afterwards(recipe: 
 
 def served(*predictors: Any, words: WordFilter | None = None) -> Any:
     """Return the running server of models."""
-    words = words or WordFilter()
-    endpoint = ByLanguage(lambda: ReplyEndpoint(LimitsConfig()))
-
-    def load() -> list[Any]:
-        return [use_model(p, [endpoint], words) for p in predictors]
-
-    return running(make_app(endpoint, words=words, load=load))
+    models = [(predictor, [ReplyEndpoint(LimitsConfig())]) for predictor in predictors]
+    return running(app_of(*models, words=words))
 
 
 def ask(client: Any, *context: str, **request: Any) -> dict[str, Any]:

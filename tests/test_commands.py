@@ -1,13 +1,11 @@
 """The commands as a user types them: what goes where, in which form, with which status."""
 
-from __future__ import annotations
-
 import json
 import re
 
 import pytest
 import yaml
-from command import ROOT, Outcome, called, records, run, run_here, texts
+from command import ROOT, called, records, run, run_here, texts
 from couplet_toys import FORM
 
 from paddle_dialog import processes, recipes
@@ -117,11 +115,15 @@ def test_evaluate_answers_on_all_cores_what_one_process_answers(lstm, tmp_path):
     assert likely == {name: one[0][name] for name in likely}
 
 
-def test_evaluate_tells_how_many_are_answered_and_the_time_left(lstm, monkeypatch):
+def test_evaluate_shows_a_table_and_before_how_many_are_answered_and_the_time_left(lstm, monkeypatch):
     monkeypatch.setattr(processes, "NOTE_SECONDS", 0.0)
     monkeypatch.setattr(schema, "INPUTS_TOGETHER", 16)
-    told = run_here("evaluate", "-c", lstm.config)
-    assert re.search(r"^16 of 30 done, \d+\.\d minutes left$", told.stderr, re.MULTILINE)
+    shown = run_here("evaluate", "-c", lstm.config)
+    assert re.search(r"^16 of 30 done, \d+\.\d minutes left$", shown.stderr, re.MULTILINE)
+    rows = dict(line.split(maxsplit=1) for line in shown.stdout.splitlines())
+    assert rows["n"] == "30"
+    assert re.fullmatch(r"\d+\.\d{4}", rows["perplexity"])
+    assert re.fullmatch(r"[01]\.\d{4}", rows["form.length_equal"])
 
 
 def test_evaluate_agrees_with_the_dev_perplexity_of_training(model):
@@ -130,19 +132,11 @@ def test_evaluate_agrees_with_the_dev_perplexity_of_training(model):
     assert metrics["perplexity"] == pytest.approx(float(best), abs=6e-4)
 
 
-def test_evaluate_shows_the_metrics_as_a_table(lstm):
-    shown = run_here("evaluate", "-c", lstm.config)
-    rows = dict(line.split(maxsplit=1) for line in shown.stdout.splitlines())
-    assert rows["n"] == "30"
-    assert re.fullmatch(r"\d+\.\d{4}", rows["perplexity"])
-    assert re.fullmatch(r"[01]\.\d{4}", rows["form.length_equal"])
-
-
 def test_a_fault_of_ours_is_told_as_one(lstm, monkeypatch):
     def broken(*_):
         raise ZeroDivisionError("broken for this test")
 
-    monkeypatch.setattr(recipes, "load_model", broken)
+    monkeypatch.setattr(recipes, "load_answering", broken)
     outcome = run_here("predict", "-c", lstm.config, FIRST)
     assert outcome.status == 1
     assert "ZeroDivisionError" in outcome.stderr and "fault of paddle_dialog" in outcome.stderr
@@ -151,12 +145,12 @@ def test_a_fault_of_ours_is_told_as_one(lstm, monkeypatch):
 NAMES = {path.stem for path in (ROOT / "paddle_dialog" / "commands").glob("*.py")} - {"__init__", "console"}
 
 
-def console_command(*arguments: object) -> Outcome:
+def console_command(*arguments):
     """Run `paddle-dialog` in this process."""
     return called(console.main, "paddle-dialog", *arguments)
 
 
-def test_every_command_has_a_script_and_a_line_in_the_help() -> None:
+def test_every_command_has_a_script_and_a_line_in_the_help():
     outcome = console_command("--help")
     assert (outcome.status, outcome.stderr) == (0, "")
     assert set(console.command_modules()) == {*NAMES, "chat", "compose"}
@@ -166,14 +160,14 @@ def test_every_command_has_a_script_and_a_line_in_the_help() -> None:
     assert console_command() == outcome
 
 
-def test_a_command_speaks_of_itself_as_it_was_called() -> None:
+def test_a_command_speaks_of_itself_as_it_was_called():
     outcome = console_command("predict", "--help")
     assert outcome.stdout.startswith("usage: paddle-dialog predict ")
     assert "example: paddle-dialog predict -c couplet_lstm 晚风" in outcome.stdout
-    assert "see paddle-dialog predict --help" in console_command("predict").error_line()
+    assert "see paddle-dialog predict --help" in console_command("predict", "--n-best", "x").error_line()
 
 
-def test_a_subcommand_is_the_script(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_subcommand_is_the_script(monkeypatch):
     monkeypatch.chdir(ROOT)
     arguments = ("summary", "-c", "configs/couplet.yaml", "--json")
     assert console_command(*arguments) == run_here(*arguments)
@@ -187,5 +181,5 @@ def test_a_subcommand_is_the_script(monkeypatch: pytest.MonkeyPatch) -> None:
         ("-c", "'-c' is no command"),
     ],
 )
-def test_an_unknown_command(name: str, said: str) -> None:
+def test_an_unknown_command(name, said):
     assert said in console_command(name, "configs/couplet.yaml").error_line()

@@ -1,11 +1,8 @@
 """The device, and the path of MKL."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys
-from pathlib import Path
 
 import paddle
 import pytest
@@ -76,80 +73,54 @@ def test_unknown_names_are_refused_with_the_known_ones(name):
         select_device(name)
 
 
-EPYC = "processor\t: 0\nvendor_id\t: AuthenticAMD\nflags\t\t: fpu fma avx2 {}\n\nprocessor\t: 1\nvendor_id\t: other\n"
-AVX512 = "avx512f avx512dq avx512cd avx512bw avx512vl"
+EPYC = "processor\t: 0\nvendor_id\t: {}\nflags\t\t: fpu {}\n\nprocessor\t: 1\nvendor_id\t: other\n"
+AMD, AVX2, AVX512 = "AuthenticAMD", "fma avx2", "fma avx2 avx512f avx512dq avx512cd avx512bw avx512vl"
 
 
 @pytest.fixture
-def amd(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Fake an AMD machine with AVX-512 and Paddle's MKL, without choices of its user; its `/proc/cpuinfo`."""
+def chosen(tmp_path, monkeypatch):
+    """Return a function that returns the path chosen on an x86-64 machine with such a `/proc/cpuinfo`."""
+
+    def choose(cpu_info):
+        file = tmp_path / "cpuinfo"
+        if cpu_info is not None:
+            file.write_bytes(cpu_info if isinstance(cpu_info, bytes) else cpu_info.encode())
+        monkeypatch.setattr(device, "CPU_INFO", file)
+        device.choose_path()
+        return os.environ.get(device.VARIABLE)
+
     monkeypatch.setenv(device.VARIABLE, "")  # so that the test's end brings back what was there
     monkeypatch.delenv(device.VARIABLE)
     monkeypatch.setattr(device.platform, "machine", lambda: "x86_64")
-    library = tmp_path / "paddle" / device.LIBRARY
-    library.parent.mkdir(parents=True)
-    library.touch()
-    (tmp_path / "paddle" / "__init__.py").touch()
-    monkeypatch.syspath_prepend(tmp_path)
-    monkeypatch.delitem(sys.modules, "paddle", raising=False)
-    cpu_info = tmp_path / "cpuinfo"
-    cpu_info.write_text(EPYC.format(AVX512))
-    monkeypatch.setattr(device, "CPU_INFO", cpu_info)
-    return cpu_info
+    return choose
 
 
 @pytest.mark.parametrize(
-    ("vendor", "flags", "value"),
+    ("cpu_info", "path"),
     [
-        *[("AuthenticAMD", f"fma avx2 {AVX512}", "7"), ("AuthenticAMD", "fma avx2", "5")],
-        ("AuthenticAMD", f"fma avx2 {AVX512}".replace(" avx512vl", ""), "5"),
-        *[("AuthenticAMD", "fma avx", None), ("GenuineIntel", f"fma avx2 {AVX512}", None), ("", "", None)],
+        *[(EPYC.format(AMD, AVX512), "7"), (EPYC.format(AMD, AVX2), "5")],
+        (EPYC.format(AMD, AVX512.replace(" avx512vl", "")), "5"),
+        *[(EPYC.format(AMD, "fma avx"), None), (EPYC.format("GenuineIntel", AVX512), None)],
+        *[("", None), (b"\xff\xfe\x00vendor\n: :\n", None), (None, None)],
     ],
 )
-def test_the_path_of_a_processor(vendor: str, flags: str, value: str | None) -> None:
-    assert device.fast_path(vendor, set(flags.split())) == value
+def test_mkl_is_given_the_path_of_a_processor_of_amd(chosen, cpu_info, path):
+    assert chosen(cpu_info) == path
 
 
-def test_it_is_set_on_a_processor_of_amd_unless_the_user_has_chosen(
-    amd: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    device.choose_path()
-    assert os.environ[device.VARIABLE] == "7"
-    del os.environ[device.VARIABLE]
-    amd.write_text(EPYC.format(""))
-    device.choose_path()
-    assert os.environ[device.VARIABLE] == "5"
+def test_what_the_user_has_chosen_stays_and_other_machines_have_no_path(chosen, monkeypatch):
+    monkeypatch.setattr(device.platform, "machine", lambda: "aarch64")
+    assert chosen(EPYC.format(AMD, AVX512)) is None
+    monkeypatch.setattr(device.platform, "machine", lambda: "x86_64")
     monkeypatch.setenv(device.VARIABLE, "4")
-    device.choose_path()
-    assert os.environ[device.VARIABLE] == "4"
+    assert chosen(EPYC.format(AMD, AVX512)) == "4"
 
 
-@pytest.mark.parametrize("case", ["intel", "arm", "unreadable", "garbled", "empty", "no_mkl", "no_paddle"])
-def test_elsewhere_nothing_is_set(amd: Path, monkeypatch: pytest.MonkeyPatch, case: str) -> None:
-    library = amd.parent / "paddle" / device.LIBRARY
-    if case == "intel":
-        amd.write_text(EPYC.format(AVX512).replace("AuthenticAMD", "GenuineIntel"))
-    elif case == "arm":
-        monkeypatch.setattr(device.platform, "machine", lambda: "aarch64")
-    elif case == "unreadable":
-        amd.unlink()
-    elif case == "garbled":
-        amd.write_bytes(b"\xff\xfe\x00vendor\n: :\n")
-    elif case == "empty":
-        amd.write_text("")
-    elif case == "no_mkl":
-        library.unlink()
-    else:
-        monkeypatch.setattr(device, "find_spec", lambda name: None)
-    device.choose_path()
-    assert device.VARIABLE not in os.environ
-
-
-def test_importing_the_library_chooses_without_importing_paddle() -> None:
+def test_importing_the_library_chooses_without_importing_paddle():
     program = (
         "import os, sys, paddle_dialog; from paddle_dialog import device; "
-        "wanted = device.fast_path(*device._vendor_and_flags()) if device._mkl_is_there() else None; "
-        "print(os.environ.get(device.VARIABLE) == wanted, 'paddle' in sys.modules)"
+        "found = os.environ.pop(device.VARIABLE, None); device.choose_path(); "
+        "print(os.environ.get(device.VARIABLE) == found, 'paddle' in sys.modules)"
     )
     clean = {name: value for name, value in os.environ.items() if name != device.VARIABLE}
     outcome = subprocess.run(

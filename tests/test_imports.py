@@ -1,11 +1,7 @@
 """Imports run one way, and none in a circle: those inside functions and those for types alone count too."""
 
-from __future__ import annotations
-
 import ast
-from collections.abc import Iterator, Mapping
 from graphlib import CycleError, TopologicalSorter
-from pathlib import Path
 
 from command import ROOT
 
@@ -14,7 +10,7 @@ LAYERS = ("paddle_dialog", "paddle_dialog.tasks", "paddle_dialog.commands", "too
 TASKS = "paddle_dialog.tasks."  # its folder stands at the top, and is linked
 
 
-def modules() -> dict[str, Path]:
+def modules():
     """Return the files of every layer by the name of their module."""
     tops = {"paddle_dialog": "", "tasks": "paddle_dialog.", "tools": ""}
     return {
@@ -24,12 +20,12 @@ def modules() -> dict[str, Path]:
     }
 
 
-def layer(module: str) -> int:
+def layer(module):
     """Return the place of a module's layer."""
     return max(place for place, name in enumerate(LAYERS) if f"{module}.".startswith(f"{name}."))
 
 
-def imported(file: Path, known: Mapping[str, Path]) -> Iterator[str]:
+def imported(file, known):
     """Yield the modules that a file names in an import, wherever it stands."""
     for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
         if isinstance(node, ast.Import):
@@ -39,13 +35,13 @@ def imported(file: Path, known: Mapping[str, Path]) -> Iterator[str]:
             yield from (name if name in known else node.module for name in names if node.module in known)
 
 
-def graph() -> dict[str, set[str]]:
+def graph():
     """Return what each module imports."""
     known = modules()
     return {name: set(imported(file, known)) - {name} for name, file in known.items()}
 
 
-def circle(imports: Mapping[str, set[str]]) -> list[str]:
+def circle(imports):
     """Return modules of which each imports the next and the last the first; none where there are none."""
     try:
         TopologicalSorter(imports).prepare()
@@ -58,7 +54,7 @@ def test_no_module_imports_itself_by_way_of_others():
     assert circle(graph()) == []
 
 
-def arrows() -> list[tuple[str, str]]:
+def arrows():
     """Return each module with each that it imports."""
     return [(name, other) for name, others in graph().items() for other in others]
 
@@ -82,7 +78,7 @@ FLOORS = (
 )
 
 
-def floor(module: str) -> int:
+def floor(module):
     """Return the floor of a module of the library, without the library's name."""
     fitting = [name for name in FLOORS if f"{module}.".startswith(f"{name}.")]
     return FLOORS.index(max(fitting, key=len))
@@ -98,7 +94,7 @@ def test_imports_inside_the_library_run_downwards():
 
 
 def test_tasks_do_not_import_each_other_and_the_product_never_the_workshop():
-    def task(name: str) -> str:
+    def task(name):
         return name.split(".")[2] if name.startswith(TASKS) else ""
 
     found, workshop = arrows(), "tools.weights"
@@ -108,14 +104,14 @@ def test_tasks_do_not_import_each_other_and_the_product_never_the_workshop():
     assert wrong == []
 
 
-def package(module: str) -> str:
+def package(module):
     """Return the folder of a task in which a module stands; settings and what stands in none stay themselves."""
     parts = module.split(".")
     return ".".join(parts[:4]) if module.startswith(TASKS) and not parts[-1].endswith("config") else module
 
 
 def test_the_folders_of_a_task_do_not_import_each_other_in_a_circle():
-    folders: dict[str, set[str]] = {}
+    folders = {}
     for name, others in graph().items():
         own = package(name)
         folders.setdefault(own, set()).update(package(other) for other in others if package(other) != own)

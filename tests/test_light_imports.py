@@ -1,7 +1,5 @@
 """Answering touches NumPy, PyYAML and safetensors and no other package, and what needs more says so in a line."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys
@@ -45,7 +43,7 @@ sys.exit(status)
 """
 
 
-def without(packages: list[str], *arguments: str, stdin: str = "") -> Outcome:
+def without(packages, *arguments, stdin=""):
     """Run `paddle-dialog` as if these packages were not installed."""
     done = subprocess.run(
         [sys.executable, "-c", REFUSE, json.dumps(packages), *arguments],
@@ -71,9 +69,7 @@ def without(packages: list[str], *arguments: str, stdin: str = "") -> Outcome:
     ],
     ids=lambda value: "-".join(value[:2]) if isinstance(value, list) else "",
 )
-def test_the_shipped_models_answer_without_the_training_stack(
-    arguments: list[str], stdin: str, answers: int
-) -> None:
+def test_the_shipped_models_answer_without_the_training_stack(arguments, stdin, answers):
     tool, name, *words = arguments
     outcome = without(HEAVY, tool, "-c", name, "--weights", f"pretrained/{name}", *words, stdin=stdin)
     assert outcome.status == 0, outcome.stderr
@@ -94,9 +90,7 @@ def test_the_shipped_models_answer_without_the_training_stack(
     ],
     ids=lambda value: value[0] if isinstance(value, list) and value is not HEAVY else None,
 )
-def test_a_command_that_needs_more_names_the_extra(
-    packages: list[str], arguments: list[str], extra: str | None
-) -> None:
+def test_a_command_that_needs_more_names_the_extra(packages, arguments, extra):
     outcome = without(packages, *arguments)
     errors = [line for line in outcome.stderr.splitlines() if line.startswith("error: ")]
     assert outcome.status == 2 and len(errors) == 1 and "Traceback" not in outcome.stderr, outcome.stderr
@@ -104,7 +98,7 @@ def test_a_command_that_needs_more_names_the_extra(
     assert extra is None or f"pip install 'paddle_dialog[{extra}]'" in errors[0]
 
 
-def test_settings_are_checked_before_paddle_and_paddlenlp_are_imported() -> None:
+def test_settings_are_checked_before_paddle_and_paddlenlp_are_imported():
     outcome = without(["paddlenlp", "paddle"], "train", "-c", "couplet_sample", "-o", "training.epochs=many")
     assert outcome.status == 2 and "training.epochs" in outcome.stderr
     assert outcome.stderr.endswith("tried:\n")

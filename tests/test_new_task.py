@@ -19,7 +19,7 @@ from paddle_dialog import tasks
 from paddle_dialog.serving.app import create_app
 from paddle_dialog.serving.config import ModelSource, ServeConfig
 from paddle_dialog.serving.endpoint import WordFilter
-from paddle_dialog.serving.models import find_models, load_models
+from paddle_dialog.serving.server import find_models, load_models
 
 WORDS = {
     "weather": "snow rain wind storm frost sun",
@@ -120,7 +120,7 @@ def test_it_brings_its_addresses_and_its_tab(recipe: Path) -> None:
     config = ServeConfig(models={"echo": ModelSource(config=str(recipe))})
     found, missing = find_models(config)
     endpoints = [endpoint for model in found for endpoint in model.endpoints]
-    app = create_app(config, endpoints, lambda: load_models(found, WordFilter(), "cpu"), WordFilter())
+    app = create_app(config, endpoints, load_models(found, WordFilter(), "cpu"))
     with running(app) as client:
         assert client.post("/v1/echo", json={"text": "hi"}).json() == {"echo": "hi"}
         assert client.post("/v1/echo/reversed", json={"text": "hi"}).json() == {"echo": "ih"}

@@ -1,25 +1,18 @@
 """The page as people use it, one journey a tab: couplets asked for, changed and kept; a talk led and corrected."""
 
-from __future__ import annotations
-
 import io
 import json
 import re
 import threading
-from collections.abc import Iterator
 from contextlib import ExitStack
-from typing import Any
 
-import pytest
 from chromium import needs_chromium
 from empathetic_toys import chinese_predictor
 from page_browser import _reply_predictor, ask, idle, opened, say, served, serving
 from page_couplets import PAIRS, SCROLLS, choose, compose, composed, hung, offer_all, request_of, scroll
-from serving_toys import PATIENCE
+from serving_toys import PATIENCE, app_of
 
 from paddle_dialog.serving.config import LimitsConfig
-from paddle_dialog.serving.endpoint import ByLanguage, WordFilter
-from paddle_dialog.serving.models import use_model
 from paddle_dialog.tasks.couplet.composing.prediction import ComposingPredictor
 from paddle_dialog.tasks.empathetic.api import ReplyEndpoint
 from paddle_dialog.tasks.empathetic.data.emotions import CHINESE_NAMES
@@ -39,25 +32,25 @@ new PerformanceObserver((list) => list.getEntries().forEach((one) => (window.shi
   .observe({ type: "layout-shift", buffered: true });"""
 
 
-def candidates(page: Any) -> Any:
+def candidates(page):
     return page.locator(".candidate-text").all_text_contents()
 
 
-def ground(page: Any) -> Any:
+def ground(page):
     return page.locator("#couplet-pair").get_attribute("data-ground")
 
 
-def clipboard(page: Any) -> Any:
+def clipboard(page):
     return page.evaluate("navigator.clipboard.readText()")
 
 
-def open_anew(page: Any, link: str) -> None:
+def open_anew(page, link):
     page.evaluate("sessionStorage.clear()")
     page.goto("about:blank")
     page.goto(link)
 
 
-def test_a_line_is_answered_again_locked_and_drawn(page: Any) -> None:
+def test_a_line_is_answered_again_locked_and_drawn(page):
     ask(page, FIRST)
     second = candidates(page)[0]
     assert hung(page) == (FIRST.replace("，", ""), second.replace("，", ""))  # no marks on paper
@@ -86,7 +79,7 @@ def test_a_line_is_answered_again_locked_and_drawn(page: Any) -> None:
     assert page.locator("p.known").text_content().startswith("The line stands in the corpus")
 
 
-def test_couplets_are_composed_kept_on_their_paper_and_there_after_a_reload(page: Any) -> None:
+def test_couplets_are_composed_kept_on_their_paper_and_there_after_a_reload(page):
     compose(page)
     assert hung(page) == PAIRS[0] and scroll(page) == [SCROLLS[0]] and ground(page) == "gold"
     assert page.locator("details.known").inner_text() == "The couplet of the corpus most like it"
@@ -130,7 +123,7 @@ def test_couplets_are_composed_kept_on_their_paper_and_there_after_a_reload(page
     assert kept.count() == 1 and page.evaluate("document.activeElement.className") == "remove"
 
 
-def test_what_the_brush_lacks_is_written_whole_in_the_next_font(page: Any) -> None:
+def test_what_the_brush_lacks_is_written_whole_in_the_next_font(page):
     page.locator("#fonts[href]").wait_for(state="attached")
     page.wait_for_function("() => document.fonts.size > 100")
     choose(page, "My own pair")
@@ -140,7 +133,7 @@ def test_what_the_brush_lacks_is_written_whole_in_the_next_font(page: Any) -> No
         assert hand.replace('"', "").startswith(font), line
 
 
-def test_a_picture_is_signed_saved_and_its_link_opens_it(page: Any) -> None:
+def test_a_picture_is_signed_saved_and_its_link_opens_it(page):
     from PIL import Image
 
     page.context.grant_permissions(["clipboard-read", "clipboard-write"])
@@ -173,7 +166,7 @@ def test_a_picture_is_signed_saved_and_its_link_opens_it(page: Any) -> None:
     assert hung(page) == PAIRS[0] and page.locator("#couplet-pair").get_attribute("data-ink") == "gold"
 
 
-def test_a_friend_is_asked_and_sends_an_answer_back(page: Any) -> None:
+def test_a_friend_is_asked_and_sends_an_answer_back(page):
     page.context.grant_permissions(["clipboard-read", "clipboard-write"])
     compose(page)
     page.select_option("#couplet-script", "older")
@@ -197,7 +190,7 @@ def test_a_friend_is_asked_and_sends_an_answer_back(page: Any) -> None:
     assert hung(page) == ("李白桃紅春色好", "明山秀水畫圖新")
 
 
-def test_characters_are_written_over_and_sheets_printed(page: Any) -> None:
+def test_characters_are_written_over_and_sheets_printed(page):
     compose(page)
     page.click("#couplet-edit")
     assert page.evaluate("document.activeElement.dataset.place") == "0"
@@ -245,7 +238,7 @@ def test_characters_are_written_over_and_sheets_printed(page: Any) -> None:
         page.emulate_media(media="screen")
 
 
-def test_what_is_served_first_stays_where_it_is(browser: Any) -> None:
+def test_what_is_served_first_stays_where_it_is(browser):
     with served("composing") as address:
         for width in (390, 1280):
             size = {"width": width, "height": 800}
@@ -270,16 +263,16 @@ def test_what_is_served_first_stays_where_it_is(browser: Any) -> None:
             page.get_by_text("有 9 个字，最多嵌 8 个").wait_for()
 
 
-def test_couplets_hang_as_they_come_and_stay(browser: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_couplets_hang_as_they_come_and_stay(browser, monkeypatch):
     more, whole = threading.Event(), ComposingPredictor.compose_in_parts
 
-    def in_two_parts(*asked: Any) -> Iterator[Any]:
+    def in_two_parts(*asked):
         *_, found = whole(*asked)
         yield found[:2]
         assert more.wait(PATIENCE)
         yield found
 
-    def two(page: Any) -> None:
+    def two(page):
         page.locator("#couplet-ask").click()
         page.wait_for_function("() => document.querySelectorAll('.candidate').length === 2")
         assert page.locator("#couplet-ask[aria-busy]").count() == 1
@@ -311,20 +304,16 @@ def test_couplets_hang_as_they_come_and_stay(browser: Any, monkeypatch: pytest.M
         assert hung(page) == PAIRS[0]
 
 
-def test_a_talk_in_two_languages(browser: Any) -> None:
-    endpoint = ByLanguage(lambda: ReplyEndpoint(LimitsConfig(turns=5)))
+def test_a_talk_in_two_languages(browser):
+    both = (_reply_predictor(), chinese_predictor())
+    app = app_of(*((one, [ReplyEndpoint(LimitsConfig(turns=5))]) for one in both))
 
-    def load() -> list[Any]:
-        both = (_reply_predictor(), chinese_predictor())
-        return [use_model(one, [endpoint], WordFilter()) for one in both]
-
-    def asked(page: Any, text: str) -> dict[str, Any]:
+    def asked(page, text):
         with page.expect_request("**/v1/reply") as request:
             say(page, text)
-        body: dict[str, Any] = request.value.post_data_json
-        return body
+        return request.value.post_data_json
 
-    with serving(endpoint, load=load) as address, opened(browser, address, locale="zh-CN") as page:
+    with serving(app) as address, opened(browser, address, locale="zh-CN") as page:
         notice = page.locator("#empathetic [role=note]")
         assert "不是心理咨询师" in notice.text_content()
         assert notice.locator("a[href='tel:12356']").is_visible()

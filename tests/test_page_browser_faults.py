@@ -1,9 +1,6 @@
 """The page where something is amiss: failures as sentences, hostile text, no storage; and without a mouse, by axe."""
 
-from __future__ import annotations
-
 import re
-from typing import Any
 
 import pytest
 from chromium import needs_chromium
@@ -15,7 +12,7 @@ SERVED = ("couplet", "empathetic")
 HOSTILE = "<img src=x onerror=\"document.body.id='hit'\">春"
 
 
-def test_every_failure_is_a_sentence_and_the_button_works_again(page: Any) -> None:
+def test_every_failure_is_a_sentence_and_the_button_works_again(page):
     page.fill("#couplet-first", "  ")
     page.click("#couplet-ask")
     assert page.locator("#couplet-error").text_content() == "Write a first line, please."
@@ -25,7 +22,7 @@ def test_every_failure_is_a_sentence_and_the_button_works_again(page: Any) -> No
         assert part in page.locator("#couplet-error").text_content()
     busy = {"status": 503, "headers": {"Retry-After": "7"}, "json": {"error": "full"}}
     refused = {"error": "x", "code": "line_long", "values": {"length": 30, "limit": 20}}
-    answers: list[tuple[dict[str, Any] | None, str]] = [
+    answers = [
         (busy, "The server is busy; try again in 7 s."),
         ({"status": 500, "json": {"error": "a fault"}}, "The server failed and gave no answer: a fault"),
         ({"status": 502, "body": "<html>"}, "The server failed and gave no answer: HTTP 502"),
@@ -42,7 +39,7 @@ def test_every_failure_is_a_sentence_and_the_button_works_again(page: Any) -> No
         page.click("#couplet-ask")
         page.get_by_text(sentence).wait_for()
         page.unroute("**/v1/*")
-    held: list[Any] = []
+    held = []
     page.route("**/v1/couplet", lambda route: held.append(route))
     page.click("#couplet-ask")
     page.press("#couplet-first", "Enter")
@@ -59,7 +56,7 @@ def test_every_failure_is_a_sentence_and_the_button_works_again(page: Any) -> No
     assert page.locator(".candidate").count() == 5
 
 
-def test_text_is_never_markup_and_a_key_or_a_start_is_waited_for(browser: Any) -> None:
+def test_text_is_never_markup_and_a_key_or_a_start_is_waited_for(browser):
     second = {"text": HOSTILE, "score": -1.0, "relaxed": [HOSTILE], "form": {"tone_opposed": 1.0}}
     tones = {"first": [HOSTILE], "second": [[HOSTILE]]}
     couplet = {"first": HOSTILE, "line": HOSTILE, "predictions": [second], "tones": tones}
@@ -99,11 +96,11 @@ def test_text_is_never_markup_and_a_key_or_a_start_is_waited_for(browser: Any) -
         assert page.locator("img:not(#picture-image), #hit").count() == 0
 
 
-def test_axe_finds_nothing_and_all_fits_a_phone(browser: Any, address: str) -> None:
+def test_axe_finds_nothing_and_all_fits_a_phone(browser, address):
     axe = pytest.importorskip("axe_playwright_python.sync_playwright").Axe()
     heights = "all => all.map(one => one.getBoundingClientRect().height).filter(Boolean)"
 
-    def check(page: Any) -> None:
+    def check(page):
         answer = axe.run(page).response
         assert len(answer["passes"]) > 15
         assert [(v["id"], [node["html"] for node in v["nodes"]]) for v in answer["violations"]] == []
@@ -143,7 +140,7 @@ def test_axe_finds_nothing_and_all_fits_a_phone(browser: Any, address: str) -> N
             check(page)
 
 
-def test_the_keyboard_is_enough(page: Any) -> None:
+def test_the_keyboard_is_enough(page):
     page.keyboard.press("Tab")
     assert page.evaluate("document.activeElement.textContent") == "Skip to the content"
     page.keyboard.press("Enter")

@@ -1,31 +1,27 @@
 """The files of the page and its tabs."""
 
-from __future__ import annotations
-
 import ast
 import re
-from pathlib import Path
-from typing import Any
 
 import pytest
 from chromium import needs_chromium
 from command import ROOT
 from page_browser import opened, serving
-from serving_toys import EchoEndpoint
+from serving_toys import EchoEndpoint, make_app
 
-from paddle_dialog.serving.models import ModelCard
+from paddle_dialog.serving.app import ModelCard
 from paddle_dialog.serving.page_files import PAGE
 
 TABS = sorted((ROOT / "tasks").glob("*/page"))
 tabs = pytest.mark.parametrize("folder", TABS, ids=lambda folder: folder.parent.name)
 
 
-def text_of(folder: Path, *suffixes: str) -> str:
+def text_of(folder, *suffixes):
     files = [file for file in sorted(folder.iterdir()) if file.suffix in suffixes and file.name != "words.js"]
     return "\n".join(file.read_text(encoding="utf-8") for file in files)
 
 
-def words_of(folder: Path) -> dict[str, tuple[str, str]]:
+def words_of(folder):
     """Return the words in Chinese and in English."""
     text = (folder / "words.js").read_text(encoding="utf-8")
     found = re.findall(r'^  (\w+): \[\s*"(.*)",\s*"(.*?)",?\s*\],$', text, re.M)
@@ -34,7 +30,7 @@ def words_of(folder: Path) -> dict[str, tuple[str, str]]:
 
 
 @pytest.mark.parametrize("folder", [PAGE, *TABS], ids=lambda folder: folder.parent.name)
-def test_both_languages_have_all_words_and_no_other(folder: Path) -> None:
+def test_both_languages_have_all_words_and_no_other(folder):
     words = words_of(folder)
     for pair in words.values():
         chinese, english = (sorted(re.findall(r"\{\w+\}", text)) for text in pair)
@@ -49,16 +45,16 @@ def test_both_languages_have_all_words_and_no_other(folder: Path) -> None:
 
 
 @tabs
-def test_every_word_that_a_tab_names_exists(folder: Path) -> None:
+def test_every_word_that_a_tab_names_exists(folder):
     named = re.findall(
         r'(?:data-(?:text|placeholder|label)=|\bword\(|\.tell\()"(\w+)"', text_of(folder, ".html", ".js")
     )
     assert named and set(named) <= {*words_of(folder), *words_of(PAGE)}
 
 
-def test_every_code_of_a_refusal_has_words_and_the_values_that_they_name() -> None:
+def test_every_code_of_a_refusal_has_words_and_the_values_that_they_name():
     """Each `UserError(sentence, "code", name=value)` of a task or of the server, and no other."""
-    found: dict[str, dict[str, set[str]]] = {}
+    found = {}
     for top in (ROOT / "paddle_dialog" / "serving", *(folder.parent for folder in TABS)):
         home = found.setdefault(top.name, {})
         for file in top.rglob("*.py"):
@@ -82,7 +78,7 @@ def test_every_code_of_a_refusal_has_words_and_the_values_that_they_name() -> No
     }
 
 
-def _coded(call: ast.Call) -> dict[str, set[str]]:
+def _coded(call):
     """Return the codes that a call gives to an error, each with the names of its values."""
     name = getattr(call.func, "id", "")
     place = {"UserError": 1, "NoResult": 1, "NoneFound": 1, "error_response": 3}.get(name)
@@ -101,7 +97,7 @@ def _coded(call: ast.Call) -> dict[str, set[str]]:
 
 
 @tabs
-def test_ids_and_styles_are_of_the_tab_alone(folder: Path) -> None:
+def test_ids_and_styles_are_of_the_tab_alone(folder):
     task = folder.parent.name
     ids = re.findall(r'\bid="([^"]+)"', text_of(folder, ".html", ".js"))
     assert len(ids) == len(set(ids)) and all(name.startswith(f"{task}-") for name in ids)
@@ -113,7 +109,7 @@ def test_ids_and_styles_are_of_the_tab_alone(folder: Path) -> None:
 CARD = ModelCard(task="echo", path="/v1/echo", family="cave", parameters=7, decoding="", details={}, card="")
 
 
-def echo(folder: Path) -> EchoEndpoint:
+def echo(folder):
     """Return the example in a folder."""
     text = (ROOT / "docs" / "tabs.md").read_text(encoding="utf-8")
     files = re.findall(r"\n`(\S+)`\n\n```\w+\n(.*?)```\n", text, re.S)
@@ -121,14 +117,17 @@ def echo(folder: Path) -> EchoEndpoint:
     for name, content in files:
         (folder / name).write_text(content, encoding="utf-8")
     endpoint = EchoEndpoint()
-    endpoint.page = folder  # type: ignore[misc]
+    endpoint.page = folder
     return endpoint
 
 
 @needs_chromium
-def test_it_answers_in_both_languages(browser: Any, tmp_path: Path) -> None:
+def test_it_answers_in_both_languages(browser, tmp_path):
     endpoint = echo(tmp_path)
-    with serving(endpoint, load=lambda: [CARD]) as address, opened(browser, address, locale="zh-TW") as page:
+    with (
+        serving(make_app(endpoint, cards=[CARD])) as address,
+        opened(browser, address, locale="zh-TW") as page,
+    ):
         assert page.title() == "回声 · 笔谈"
         page.get_by_role("button", name="English").click()
         page.reload()
@@ -151,7 +150,7 @@ def test_it_answers_in_both_languages(browser: Any, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("script", ["export function start() { nowhere(); }", "no script"])
 @needs_chromium
-def test_a_broken_tab_leaves_the_others_alone(browser: Any, tmp_path: Path, script: str) -> None:
+def test_a_broken_tab_leaves_the_others_alone(browser, tmp_path, script):
     good, bad = (tmp_path / name for name in ("good", "bad"))
     good.mkdir()
     bad.mkdir()
@@ -159,9 +158,9 @@ def test_a_broken_tab_leaves_the_others_alone(browser: Any, tmp_path: Path, scri
     markup = (bad / "tab.html").read_text(encoding="utf-8")
     (bad / "tab.html").write_text(markup.replace("echo-", "broken-"), encoding="utf-8")  # no id stands twice
     (bad / "tab.js").write_text(script, encoding="utf-8")
-    broken.task, broken.path = "broken", "/v1/broken"  # type: ignore[misc]
+    broken.task, broken.path = "broken", "/v1/broken"
     endpoints = (broken, echo(good))
-    with serving(*endpoints, load=lambda: [CARD]) as address, browser.new_page(locale="en-US") as page:
+    with serving(make_app(*endpoints, cards=[CARD])) as address, browser.new_page(locale="en-US") as page:
         page.goto(address)
         page.get_by_text("This tab could not be loaded").wait_for()
         page.locator("#tab-echo", has_text="Echo").wait_for()  # named when all tabs are loaded
@@ -170,7 +169,7 @@ def test_a_broken_tab_leaves_the_others_alone(browser: Any, tmp_path: Path, scri
         assert page.locator("#echo-status").text_content() == "Heard: hello"
 
 
-def call(page: Any, text: str) -> None:
+def call(page, text):
     page.fill("#echo-text", text)
     with page.expect_response("**/v1/echo"):
         page.press("#echo-text", "Enter")

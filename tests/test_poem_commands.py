@@ -8,7 +8,7 @@ from chromium import needs_chromium
 from command import records, run_here
 from page_browser import opened, serving
 from poem_toys import toy
-from serving_toys import loader, post, served
+from serving_toys import app_of, post, served
 
 import paddle_dialog
 from paddle_dialog.decoding.paddle_steps import PrefixModel
@@ -227,7 +227,7 @@ def test_a_poem_is_written_kept_and_there_after_a_reload(browser):
     endpoint = PoemEndpoint(LimitsConfig())
     phone = {"width": 390, "height": 800}
     with (
-        serving(endpoint, load=loader(endpoint, toy())) as address,
+        serving(app_of((toy(), [endpoint]))) as address,
         opened(browser, address, locale="zh-CN", viewport=phone) as page,
     ):
         chosen = [page.get_by_label(label).input_value() for label in ("体裁", "给出的是")]

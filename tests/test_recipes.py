@@ -1,7 +1,5 @@
 """Tasks, recipes and models are found by their names, here or in a folder of the user's own."""
 
-from __future__ import annotations
-
 import re
 import shutil
 from pathlib import Path
@@ -14,7 +12,7 @@ import paddle_dialog
 from paddle_dialog.errors import UserError
 from paddle_dialog.recipes import find_recipe, find_task, task_names
 from paddle_dialog.serving.config import ModelSource, ServeConfig
-from paddle_dialog.serving.models import find_models
+from paddle_dialog.serving.server import find_models
 
 
 def test_every_folder_with_a_task_is_found_under_its_own_name():
@@ -136,7 +134,7 @@ def test_what_answers_is_what_was_named(shipped, named, expected):
     family = "transformer" if "pretrained" in expected else "lstm_attention"
     assert predictor.config.model.name == family
     assert served.folder.as_posix().endswith(expected)
-    assert served.recipe.decoding == predictor.config.decoding  # type: ignore[attr-defined]
+    assert served.recipe.decoding == predictor.config.decoding
     assert f"天山春红\t{predictor.predict(['天山春红'])[0][0].text}" in outcome.stdout
 
 

@@ -8,23 +8,13 @@ import threading
 from contextlib import contextmanager
 
 import pytest
-from serving_toys import (
-    BASE_URL,
-    PATIENCE,
-    EchoEndpoint,
-    TestClient,
-    eventually,
-    make_app,
-    make_config,
-    refusal,
-    running,
-)
+from serving_toys import PATIENCE, EchoEndpoint, eventually, make_app, make_config, refusal, running
 
 from paddle_dialog.errors import UserError
 from paddle_dialog.serving.config import ModelSource
 from paddle_dialog.serving.endpoint import WordFilter
 from paddle_dialog.serving.middleware import SECURITY_HEADERS
-from paddle_dialog.serving.models import find_models, load_serve_config
+from paddle_dialog.serving.server import find_models, load_serve_config
 
 JSON = {"Content-Type": "application/json"}
 
@@ -126,27 +116,6 @@ def test_pages_elsewhere_ask_only_where_they_are_named(endpoint):
     assert "access-control-allow-origin" not in other.headers
 
 
-def test_readiness_follows_the_models(endpoint):
-    gate = threading.Event()
-
-    def load():
-        assert gate.wait(PATIENCE)
-        return []
-
-    with TestClient(make_app(endpoint, load=load), base_url=BASE_URL) as client:
-        for response in (
-            client.get("/readyz"),
-            client.get("/v1/models"),
-            client.post("/v1/echo", json={"text": "a"}),
-        ):
-            refusal(response, 503)
-            assert response.headers["retry-after"] == "1"
-        assert client.get("/healthz").json() == {"status": "ok"}
-        gate.set()
-        eventually(lambda: client.get("/readyz").status_code == 200)
-        assert client.get("/v1/models").json() == {"models": []}
-
-
 def test_the_key_is_asked_for_where_work_is_done(endpoint):
     with running(make_app(endpoint, api_key="schlüssel")) as client:
         refusal(client.get("/v1/models"), 401)
@@ -161,7 +130,8 @@ def test_the_key_is_asked_for_where_work_is_done(endpoint):
 
 
 def test_banned_words_are_refused_before_decoding(endpoint):
-    with running(make_app(endpoint, words=WordFilter(["rude"]))) as client:
+    endpoint.words = WordFilter(["rude"])
+    with running(make_app(endpoint)) as client:
         sentence = refusal(client.post("/v1/echo", json={"text": "how RUDE!"}), 422)
         assert client.post("/v1/echo", json={"text": "crude"}).status_code == 200
     assert "rude" not in sentence
@@ -389,24 +359,7 @@ def test_the_shipped_settings_are_sound(monkeypatch):
     assert overridden.api_key == "k" and overridden.models["couplet"] is None
 
 
-@pytest.mark.parametrize(
-    ("override", "part"),
-    [
-        ("port=70000", "port: must be an integer (at least 0 and at most 65535)"),
-        ("batching.max_batch=0", "batching.max_batch"),
-        ("limits.seconds=0", "limits.seconds"),
-        ("modles={}", "did you mean models?"),
-        ("models={}", "names no model"),
-        ("models={couplet: null}", "names no model"),
-    ],
-)
-def test_wrong_settings_are_told(override, part):
-    with pytest.raises(UserError) as error:
-        load_serve_config("configs/serve.yaml", [override])
-    assert part in str(error.value)
-
-
-def test_a_task_without_weights_is_left_out_and_said(monkeypatch, tmp_path):
+def test_a_task_without_weights_is_left_out_and_said_and_some_must_be_left(monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("paddle_dialog.recipes.MODELS", tmp_path / "pretrained")
     (tmp_path / "pretrained/empathetic").mkdir(parents=True)
@@ -414,18 +367,8 @@ def test_a_task_without_weights_is_left_out_and_said(monkeypatch, tmp_path):
     found, missing = find_models(make_config(models=models))
     assert [(m.task.name, m.folder.name) for m in found] == [("empathetic", "empathetic")]
     assert missing[0].startswith("couplet is not served: no weights: runs/couplet/best")
-
-
-def test_named_weights_must_exist_and_some_model_must_be_left(monkeypatch, tmp_path):
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("paddle_dialog.recipes.MODELS", tmp_path / "pretrained")
-    named = {"couplet": ModelSource(weights="nowhere")}
-    with pytest.raises(UserError, match=r"models.couplet.weights: nowhere does not exist"):
-        find_models(make_config(models=named))
     with pytest.raises(UserError, match="no model to serve: couplet is not served"):
         find_models(make_config(models={"couplet": ModelSource()}))
-    with pytest.raises(UserError, match="'dance' is unknown"):
-        find_models(make_config(models={"dance": ModelSource()}))
 
 
 @pytest.mark.parametrize(
@@ -459,8 +402,3 @@ def test_a_file_of_words(tmp_path):
     words = WordFilter.load(str(file))
     assert words.words == ["rude", "花更"]
     assert not WordFilter.load(None).words
-    file.write_text(" \n", encoding="utf-8")
-    with pytest.raises(UserError, match="holds no word"):
-        WordFilter.load(str(file))
-    with pytest.raises(UserError, match="no such file"):
-        WordFilter.load(str(tmp_path / "other"))

@@ -8,10 +8,8 @@ import threading
 import pytest
 from serving_toys import PATIENCE, EchoEndpoint, eventually
 
-from paddle_dialog.errors import UserError
-from paddle_dialog.serving.batcher import SLOW, STEPS_PER_SECOND, Batcher, Busy
+from paddle_dialog.serving.batcher import NO_ANSWER, SLOW, STEPS_PER_SECOND, Batcher, Busy, decode_here
 from paddle_dialog.serving.config import BatchingConfig
-from paddle_dialog.serving.decoders import NO_ANSWER, decode_here
 from paddle_dialog.serving.endpoint import Job, NoResult
 from paddle_dialog.serving.telemetry import LOGGER, Metrics
 
@@ -25,12 +23,12 @@ def endpoint():
 def start():
     started = []
 
-    def make(*decoders, load=lambda: None, seconds=math.inf, **settings):
+    def make(*decoders, seconds=math.inf, **settings):
         decoders = decoders or [decode_here]
-        batcher = Batcher(BatchingConfig(**settings), Metrics(), load, decoders, seconds)
+        batcher = Batcher(BatchingConfig(**settings), Metrics(), decoders, seconds)
         started.append(batcher)
         batcher.start()
-        eventually(lambda: (batcher.is_ready and batcher._idle == len(decoders)) or batcher.failure)
+        eventually(lambda: batcher._idle == len(decoders))
         return batcher
 
     yield make
@@ -48,16 +46,21 @@ async def blocked(batcher, endpoint, *jobs):
     return [first, *tasks]
 
 
-def test_jobs_that_wait_together_are_decoded_together(start, endpoint):
-    batcher = start(max_batch=3)
+def answers(batcher, endpoint, *jobs):
+    """Return what becomes of the other one and of jobs that wait for it."""
 
     async def scenario():
-        tasks = await blocked(batcher, endpoint, *(Job(str(number), 0) for number in range(5)))
+        tasks = await blocked(batcher, endpoint, *jobs)
         endpoint.open.set()
-        return await asyncio.gather(*tasks)
+        return await asyncio.gather(*tasks, return_exceptions=True)
 
-    answers = asyncio.run(scenario())
-    assert answers == [{"echo": text} for text in ["first", "0", "1", "2", "3", "4"]]
+    return asyncio.run(scenario())
+
+
+def test_jobs_that_wait_together_are_decoded_together(start, endpoint):
+    batcher = start(max_batch=3)
+    found = answers(batcher, endpoint, *(Job(str(number), 0) for number in range(5)))
+    assert found == [{"echo": text} for text in ["first", "0", "1", "2", "3", "4"]]
     assert endpoint.batches == [["first"], ["0", "1", "2"], ["3", "4"]]
     size = batcher._metrics.registry.get_sample_value
     assert size("paddle_dialog_batch_size_sum", {"task": "echo"}) == 6
@@ -102,14 +105,7 @@ def test_a_wait_that_is_given_up_is_not_decoded_and_frees_its_place(start, endpo
 
 
 def test_one_faulty_input_does_not_spoil_the_batch(start, endpoint):
-    batcher = start()
-
-    async def scenario():
-        tasks = await blocked(batcher, endpoint, *(Job(text, 0) for text in ("a", "spoil", "b")))
-        endpoint.open.set()
-        return await asyncio.gather(*tasks, return_exceptions=True)
-
-    _, one, spoilt, other = asyncio.run(scenario())
+    _, one, spoilt, other = answers(start(), endpoint, *(Job(text, 0) for text in ("a", "spoil", "b")))
     assert (one, other) == ({"echo": "a"}, {"echo": "b"})
     assert isinstance(spoilt, NoResult) and str(spoilt) == NO_ANSWER
 
@@ -164,14 +160,8 @@ def test_slow_jobs_leave_a_decoder_for_others(start):
 
 
 def test_slow_jobs_are_decoded_alone(start, endpoint):
-    batcher = start()
-
-    async def scenario():
-        waiting = await blocked(batcher, endpoint, *(Job(text, None, cost=SLOW + 1) for text in "ab"))
-        endpoint.open.set()
-        return [(await answer)["echo"] for answer in waiting]
-
-    assert asyncio.run(scenario()) == ["first", "a", "b"]
+    found = answers(start(), endpoint, *(Job(text, None, cost=SLOW + 1) for text in "ab"))
+    assert found == [{"echo": text} for text in ("first", "a", "b")]
     assert endpoint.batches == [["first"], ["a"], ["b"]]
 
 
@@ -198,20 +188,7 @@ def test_where_no_decoder_is_left_requests_are_refused_and_the_server_ends(start
         raise RuntimeError("the process that forks the decoders has died")
 
     batcher, told = start(decode), []
-    batcher.on_failure = lambda: told.append(batcher.failure)
+    batcher.fail = told.append
     with pytest.raises(Busy, match="the server is ending"):
         asyncio.run(batcher.submit(endpoint, Job("a", None)))
     assert [str(error) for error in told] == ["the process that forks the decoders has died"]
-
-
-def test_models_that_cannot_be_loaded_are_told():
-    told = []
-
-    def load():
-        raise UserError("no weights")
-
-    batcher = Batcher(BatchingConfig(), Metrics(), load)
-    batcher.on_failure = lambda: told.append(True)
-    batcher.start()
-    batcher.close()
-    assert told and str(batcher.failure) == "no weights" and not batcher.is_ready

@@ -65,15 +65,11 @@ def test_a_second_line_is_answered_with_first_lines():
         status, record = post(client, "couplet", second="雨水山", n_best=3)
         _, locked = post(client, "couplet", second="雨水山", lock="？？鸟")
         assert client.get("/v1/models").json()["models"][0]["details"]["reverse"] is True
-        bodies = ({}, {"first": FIRST, "second": FIRST}, {"second": "abc"})
-        refused = [post(client, "couplet", **body) for body in bodies]
     assert status == 200 and "first" not in record
     assert {key: record[key] for key in expected} == expected
     assert record["tones"]["second"] == ["ze", "ze", "ping"]
     assert record["tones"]["first"] == [tone_names(p["text"]) for p in expected["predictions"]]
     assert all(p["text"].endswith("鸟") and p["form"]["final_pair"] for p in locked["predictions"])
-    assert [status for status, _ in refused] == [422] * 3
-    assert all("exactly one of first" in record["error"] for _, record in refused[:2])
     with start() as client:
         status, record = post(client, "couplet", second="雨水山")
         assert status == 422 and "knows only 下联 for 上联" in record["error"]
@@ -84,7 +80,6 @@ def test_locked_characters_and_rules_are_kept():
         _, locked = ask(client, lock="？山？")
         _, free = ask(client, rules={"enabled": False}, n_best=10)
         _, strict = ask(client, n_best=10)
-        assert ask(client, lock="山")[0] == ask(client, rules={"final_tones": True})[0] == 422
     assert all(p["text"][1] == "山" for p in locked["predictions"])
     assert all(p["form"]["final_level"] and p["form"]["length_equal"] for p in strict["predictions"])
     assert not all(p["form"]["final_level"] and p["form"]["length_equal"] for p in free["predictions"])
@@ -186,7 +181,7 @@ LINES = {"Accept": "application/x-ndjson"}
 def test_what_is_there_is_sent_before_the_rest_is_made():
     endpoint = SlowEcho()
     endpoint.open.clear()
-    with serving(endpoint) as address, httpx.Client(base_url=address, timeout=PATIENCE) as client:
+    with serving(make_app(endpoint)) as address, httpx.Client(base_url=address, timeout=PATIENCE) as client:
         compressed = {**LINES, "Accept-Encoding": "gzip"}
         with client.stream("POST", "/v1/echo", json={"text": "ab"}, headers=compressed) as response:
             lines = response.iter_lines()
@@ -216,7 +211,13 @@ def test_a_refusal_has_its_status_whatever_is_accepted():
 
 def test_couplets_come_from_a_decoder_while_it_writes_others():
     others = [f"models.{name}=null" for name in ("empathetic", "empathetic_zh", "poem", "translation")]
-    others += ["models.sentiment=null", "models.sentiment_en=null", "workers=2", "port=0"]
+    others += [
+        "models.sentiment=null",
+        "models.sentiment_en=null",
+        "workers=2",
+        "port=0",
+        "limits.seconds=120",
+    ]
     process = begin("serve", "-c", "configs/serve.yaml", *(p for o in others for p in ("-o", o)))
     try:
         address = process.stdout.readline().decode().removeprefix("serving on ").strip()
@@ -233,19 +234,6 @@ def test_couplets_come_from_a_decoder_while_it_writes_others():
     finally:
         process.send_signal(signal.SIGTERM)
         process.communicate(timeout=PATIENCE)
-
-
-def test_bad_requests_are_told_in_a_sentence():
-    with start_composing() as client:
-        for request, said in [
-            ({"theme": "春" * 40}, "has 40 characters"),
-            ({"count": 5}, "count"),
-            ({"colour": "red"}, "colour"),
-            ({"pattern": "\ud800"}, "half of a surrogate pair"),
-            ({"scroll": "\udfff"}, "half of a surrogate pair"),
-        ]:
-            status, answer = post(client, "compose", **request)
-            assert status == 422 and said in answer["error"] and "\n" not in answer["error"]
 
 
 def test_an_older_bundle_refuses_to_compose_and_does_the_rest():
@@ -282,8 +270,6 @@ def test_scrolls_for_a_couplet():
         assert answer["scrolls"][0]["text"] == "财源广进"
         scores = [scroll["score"] for scroll in answer["scrolls"]]
         assert scores == sorted(scores, reverse=True)
-        status, answer = post(client, "scroll", first="abc", second="春")
-        assert status == 422 and "the 上联 has no Chinese character" in answer["error"]
 
 
 def test_the_form_of_a_pair_that_somebody_wrote():

@@ -1,16 +1,12 @@
 """Several models of a task behind one address, chosen by language."""
 
 from types import SimpleNamespace
-from typing import Any
 
-import pytest
-from pydantic import BaseModel
 from serving_toys import EchoEndpoint, EchoRequest, make_app, make_config, running
 
-from paddle_dialog.errors import UserError
 from paddle_dialog.serving.config import ModelSource
-from paddle_dialog.serving.endpoint import ANSWERED, LANGUAGE, ByLanguage, WordFilter
-from paddle_dialog.serving.models import endpoints_of, find_models, load_models
+from paddle_dialog.serving.endpoint import LANGUAGE, WordFilter, of_language
+from paddle_dialog.serving.server import find_models, load_models
 from paddle_dialog.text.characters import LanguageName
 
 
@@ -18,39 +14,21 @@ class SpokenRequest(EchoRequest):
     language: LanguageName | None = LANGUAGE
 
 
-class SpokenAnswer(BaseModel):
-    echo: str
-    model: str
-    language: LanguageName | None = ANSWERED
-
-
-def model(language):
-    return SimpleNamespace(config=SimpleNamespace(language=language))
-
-
 class SpokenEcho(EchoEndpoint):
     """Echoes what it is told, by a model of one language."""
 
-    request_model, answer_model = SpokenRequest, SpokenAnswer
+    request_model = SpokenRequest
 
-    def use(self, predictor: Any, words: Any) -> dict[str, Any]:
-        self.model = predictor.config.language
-        return {"own": self.model}
+    def __init__(self, language):
+        super().__init__()
+        self.language = language
 
-    def answer(self, items: Any, settings: Any) -> list[Any]:
-        return [{**one, "model": self.model} for one in super().answer(items, settings)]
+    def answer(self, items, settings):
+        return [{**one, "language": self.language} for one in super().answer(items, settings)]
 
 
 def start(*languages):
-    endpoint = ByLanguage(SpokenEcho)
-
-    def load():
-        for language in languages:
-            told = endpoint.use(model(language), WordFilter())
-            assert told == {"language": language, "own": language}
-        return []
-
-    return running(make_app(endpoint, load=load))
+    return running(make_app(*map(SpokenEcho, languages)))
 
 
 def ask(client, text, **request):
@@ -61,41 +39,33 @@ def ask(client, text, **request):
 def test_the_language_of_the_text_chooses_the_model():
     with start("en", "zh") as client:
         for text, language in [("我很难过", "zh"), ("so sad", "en"), ("我的 boss 好凶", "zh"), ("😊", "en")]:
-            assert ask(client, text) == (200, {"echo": text, "model": language, "language": language})
-        assert ask(client, "so sad", language="zh")[1]["model"] == "zh"
-        assert ask(client, "so sad", language="zh", style=2)[1]["model"] == "zh"
+            assert ask(client, text) == (200, {"echo": text, "language": language})
+        assert ask(client, "so sad", language="zh")[1]["language"] == "zh"
+        assert ask(client, "so sad", language="zh", style=2)[1]["language"] == "zh"
         status, record = ask(client, "so sad", language="fr")
         assert status == 422 and "language" in record["error"]
     with start("zh", "en") as client:
-        assert ask(client, "😊")[1]["model"] == "zh"  # the first where nothing tells
+        assert ask(client, "😊")[1]["language"] == "zh"  # the first where nothing tells
 
 
 def test_one_english_word_changes_no_conversation():
-    served = ByLanguage(SpokenEcho)
-    served._endpoints = {"en": SpokenEcho(), "zh": SpokenEcho()}
-    served.texts = lambda request: request.turns
+    endpoints = {language: SpokenEcho(language) for language in ("en", "zh")}
+    endpoints["en"].texts = lambda request: request.turns
     for turns, language in [
         (["我丢了钱包", "啊", "OK"], "zh"),
         (["我丢了钱包", "啊", "oh no"], "en"),
         (["OK"], "en"),
     ]:
-        assert served._language(SimpleNamespace(language=None, turns=turns)) == language
+        assert of_language(endpoints, SimpleNamespace(language=None, turns=turns)).language == language
 
 
 def test_one_model_answers_all_but_another_language_that_is_asked_for():
     with start("en") as client:
-        assert ask(client, "我很难过")[1]["model"] == "en"
+        assert ask(client, "我很难过")[1]["language"] == "en"
         assert ask(client, "so sad", language="en")[0] == 200
         status, record = ask(client, "so sad", language="zh")
     assert status == 422
     assert record["error"] == "language: this server has a model for en only, and none for zh"
-
-
-def test_two_models_of_one_language_are_one_too_many():
-    endpoint = ByLanguage(SpokenEcho)
-    endpoint.use(model("en"), WordFilter())
-    with pytest.raises(UserError, match="echo: two models of the language 'en'"):
-        endpoint.use(model("en"), WordFilter())
 
 
 def test_the_models_that_ship_are_served_together():
@@ -105,8 +75,8 @@ def test_the_models_that_ship_are_served_together():
     }
     found, missing = find_models(make_config(models=models))
     assert missing == [] and [m.folder.name for m in found] == ["sentiment_zh", "sentiment_en"]
-    (endpoint,) = endpoints_of(found)
-    app = make_app(endpoint, load=lambda: load_models(found, WordFilter(), "cpu"))
+    cards = load_models(found, WordFilter(), "cpu")
+    app = make_app(*(endpoint for m in found for endpoint in m.endpoints), cards=cards)
     with running(app) as client:
         cards = client.get("/v1/models").json()["models"]
         assert [card["details"]["language"] for card in cards] == ["zh", "en"]
@@ -114,24 +84,3 @@ def test_the_models_that_ship_are_served_together():
         for text, language in [("房间又脏又吵，再也不来了。", "zh"), ("a dull and tedious mess .", "en")]:
             record = client.post("/v1/sentiment", json={"text": text}).json()
             assert (record["label"], record["language"]) == (0, language)
-
-
-@pytest.mark.parametrize(
-    ("models", "part"),
-    [
-        (
-            {"couplet": {}, "couplet_b": {"config": "couplet"}},
-            "another model of the task 'couplet' is served",
-        ),
-        (
-            {"poems": {"config": "poem"}},
-            "models.poems.config: poem is of the task 'poem'; write it as models.poem",
-        ),
-        ({"sentiment_en": {}}, "'sentiment_en' is unknown"),
-    ],
-)
-def test_wrong_models_are_told(models, part):
-    sources = {name: ModelSource(**source) for name, source in models.items()}
-    with pytest.raises(UserError) as error:
-        find_models(make_config(models=sources))
-    assert part in str(error.value)

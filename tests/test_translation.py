@@ -10,7 +10,7 @@ import pytest
 from chromium import needs_chromium
 from command import records, run_here, texts
 from page_browser import opened, serving
-from serving_toys import loader, post, served
+from serving_toys import app_of, post, served
 
 import paddle_dialog
 from paddle_dialog.bundle.folder import TrainedModel
@@ -219,10 +219,7 @@ def test_what_cannot_be_translated_is_refused_and_banned_words_are_not_written()
 def test_the_tab_shows_translation_and_attention(browser):
     endpoint, made = TranslationEndpoint(LimitsConfig()), predictor()
     (expected,) = made.predict_records([TEXT], 3)
-    with (
-        serving(endpoint, load=loader(endpoint, made)) as address,
-        opened(browser, address) as page,
-    ):
+    with serving(app_of((made, [endpoint]))) as address, opened(browser, address) as page:
         assert page.get_by_role("tab").all_text_contents() == ["Classical Chinese"]
         page.click("#translation-ask")
         assert page.locator("#translation-error").text_content() == "Write a text first, please."

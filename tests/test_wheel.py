@@ -1,7 +1,5 @@
 """The package: its wheel, its pins and its extras."""
 
-from __future__ import annotations
-
 import json
 import os
 import re
@@ -35,7 +33,7 @@ class Installed:
     folder: Path
     work: Path
 
-    def run(self, program: str, *arguments: object) -> Outcome:
+    def run(self, program, *arguments):
         """Run a program of the environment."""
         hidden = ("PYTHONPATH", "PYTHONHOME", "VIRTUAL_ENV")
         done = subprocess.run(
@@ -48,27 +46,20 @@ class Installed:
         return Outcome(done.returncode, done.stdout, done.stderr)
 
     @property
-    def shipped(self) -> Path:
+    def shipped(self):
         """Where the recipes and models lie in it."""
         (found,) = self.folder.glob("lib/python*/site-packages/paddle_dialog/shipped")
         return found
 
 
-def install(base: Path) -> Installed:
+def install(base):
     """Build the wheel and install it without extras; skip the test where there is no package index."""
     environment = Installed(base / "environment", base / "work")
     environment.work.mkdir()
     (environment.work / "tasks.py").write_text("raise ImportError('of the user')", encoding="utf-8")
     venv.create(environment.folder)
-    pip = [
-        sys.executable,
-        "-m",
-        "pip",
-        "--python",
-        environment.folder / "bin" / "python",
-        "install",
-        "--no-compile",
-    ]
+    python = environment.folder / "bin" / "python"
+    pip = [sys.executable, "-m", "pip", "--python", python, "install", "--no-compile"]
     # What the wheel may need comes first and pinned; then the wheel without an index, so that it can need no more.
     lines = (ROOT / "requirements-light.txt").read_text(encoding="utf-8").splitlines()
     pins = base / "pins.txt"
@@ -82,7 +73,7 @@ def install(base: Path) -> Installed:
     return environment
 
 
-def build_wheel(base: Path) -> Path:
+def build_wheel(base):
     """Build the wheel from a copy, since building leaves files behind."""
     source = base / "source"
     source.mkdir()
@@ -100,16 +91,14 @@ def build_wheel(base: Path) -> Path:
     return wheel
 
 
-def test_the_wheel(tmp_path: Path) -> None:
+def test_the_wheel(tmp_path):
     """One test, as several would each have to wait for their own environment."""
     installed = install(tmp_path)
     couplet = installed.run("paddle-dialog", "predict", "-c", "couplet", "晚风摇树树还挺", "--json")
     assert couplet.stderr == f"weights: {installed.shipped.resolve()}/pretrained/couplet\n"
     (answer,) = json.loads(couplet.stdout)["predictions"]
     assert len(answer["text"]) == 7 and answer["form"]["repeats_mirrored"]
-    code = (
-        "import paddle_dialog; print(paddle_dialog.load('empathetic').predict(['I lost my dog.'])[0][0].text)"
-    )
+    code = "from paddle_dialog import load; print(load('empathetic').predict(['I lost my dog.'])[0][0].text)"
     reply = installed.run("python", "-c", code)
     assert reply.status == 0 and reply.stdout.strip(), reply.stderr
     line = installed.run("paddle-dialog", "train", "-c", "couplet_sample").error_line()
@@ -150,7 +139,7 @@ FILES = {  # what each pinned file holds beside those it contains
 }
 
 
-def requirements(lines: list[str]) -> list[Requirement]:
+def requirements(lines):
     """Return those that hold for this Python, our own package aside."""
     found = [Requirement(line.partition("#")[0]) for line in lines]
     return [
@@ -161,7 +150,7 @@ def requirements(lines: list[str]) -> list[Requirement]:
 
 
 @pytest.mark.parametrize("name", FILES)
-def test_every_pin_is_one_that_the_package_allows_and_none_is_missing(name: str) -> None:
+def test_every_pin_is_one_that_the_package_allows_and_none_is_missing(name):
     lines = (ROOT / name).read_text(encoding="utf-8").splitlines()
     pins = {
         canonicalize_name(pin.name): next(iter(pin.specifier)).version
@@ -174,14 +163,14 @@ def test_every_pin_is_one_that_the_package_allows_and_none_is_missing(name: str)
 
 
 @pytest.mark.parametrize("lock", ["requirements.lock", "requirements-pretrained.lock"])
-def test_every_pin_is_locked_with_hashes_after_the_name_of_its_file(lock: str) -> None:
+def test_every_pin_is_locked_with_hashes_after_the_name_of_its_file(lock):
     header, *sections = re.split(
         r"^# (requirements\S*\.txt)\n", (ROOT / lock).read_text(encoding="utf-8"), flags=re.M
     )
     files = sections[::2]
     assert files == (["requirements-pretrained.txt"] if "pretrained" in lock else [*FILES][:4])
     assert "://" not in header + "".join(sections)
-    locked: set[str] = set()
+    locked = set()
     for file, section in zip(files, sections[1::2], strict=True):
         entries = re.findall(r"^(\S+==.*?)((?: \\\n    --hash=sha256:[0-9a-f]{64})+)$", section, re.M)
         assert len(entries) == len(re.findall(r"^\w", section, re.M)) > 0
@@ -191,27 +180,21 @@ def test_every_pin_is_locked_with_hashes_after_the_name_of_its_file(lock: str) -
         assert {f"{canonicalize_name(pin.name)}{pin.specifier}" for pin in pins} <= locked
 
 
-def test_the_set_up_installs_by_hashes_and_refuses_any_other_file(tmp_path: Path) -> None:
-    for path in [
-        "pyproject.toml",
-        "requirements.lock",
-        *(name for name in FILES if "pretrained" not in name),
-    ]:
+def test_the_set_up_installs_by_hashes_and_refuses_any_other_file(tmp_path):
+    pinned = [name for name in FILES if "pretrained" not in name]
+    for path in ["pyproject.toml", "requirements.lock", *pinned]:
         shutil.copy(ROOT / path, tmp_path)
     (tmp_path / "tools").mkdir()
     (tmp_path / "paddle_dialog").mkdir()
-    script, lock = (
-        shutil.copy(ROOT / "tools/setup_env.sh", tmp_path / "tools"),
-        tmp_path / "requirements.lock",
-    )
+    script = shutil.copy(ROOT / "tools/setup_env.sh", tmp_path / "tools")
+    lock = tmp_path / "requirements.lock"
     right = lock.read_text(encoding="utf-8")
     release = re.search(r"^pyyaml==[^\n]*(\n    --hash=\S+( \\)?)+", right, re.M)
     assert release is not None
-    lock.write_text(
-        right.replace(release[0], re.sub(r"sha256:\w{8}", "sha256:00000000", release[0])), encoding="utf-8"
-    )
+    wrong = re.sub(r"sha256:\w{8}", "sha256:00000000", release[0])
+    lock.write_text(right.replace(release[0], wrong), encoding="utf-8")
 
-    def set_up() -> subprocess.CompletedProcess[str]:
+    def set_up():
         command = ["bash", script, "--light"]
         environment = {**os.environ, "PYTHON": sys.executable}
         done = subprocess.run(command, env=environment, capture_output=True, encoding="utf-8")
@@ -221,9 +204,8 @@ def test_the_set_up_installs_by_hashes_and_refuses_any_other_file(tmp_path: Path
 
     refused = set_up()
     assert refused.returncode == 2 and "HASH" in refused.stderr.upper(), refused.stderr
-    assert refused.stderr.splitlines()[-1].startswith(
-        "setup_env: pip could not install requirements-light.txt"
-    )
+    line = refused.stderr.splitlines()[-1]
+    assert line.startswith("setup_env: pip could not install requirements-light.txt")
     lock.write_text(right, encoding="utf-8")
     done = set_up()
     assert done.returncode == 0, done.stderr
@@ -234,19 +216,16 @@ def test_the_set_up_installs_by_hashes_and_refuses_any_other_file(tmp_path: Path
 @pytest.mark.parametrize(
     ("module", "said"),
     [
-        (
-            "yaml",
-            "yaml is not installed, though others need it; install paddle_dialog with its requirements again",
-        ),
+        ("yaml", "yaml is not installed, though others need it; install paddle_dialog with its requirements"),
         ("paddle.nn", "pip install 'paddle_dialog[train]', or in a checkout bash tools/setup_env.sh"),
         ("fastapi", "pip install 'paddle_dialog[serve]', or in a checkout bash tools/setup_env.sh"),
         (
             "paddleformers",
-            "pip install 'paddle_dialog[pretrained]', or in a checkout bash tools/setup_env.sh --p",
+            "'paddle_dialog[pretrained]', or in a checkout bash tools/setup_env.sh --pretrained",
         ),
     ],
 )
-def test_a_missing_package_is_named_with_what_brings_it(module: str, said: str) -> None:
+def test_a_missing_package_is_named_with_what_brings_it(module, said):
     assert said in how_to_install(module)
     owners = packages_distributions()
     for extra in ("", "serve"):

@@ -11,7 +11,7 @@ import pytest
 from command import ROOT, records, run_here
 
 import paddle_dialog
-from paddle_dialog.serving.models import find_models, load_serve_config
+from paddle_dialog.serving.server import find_models, load_serve_config
 
 FEW_STEPS = ["-o", "training.max_steps=1", "-o", "data.batch_size=8"]
 

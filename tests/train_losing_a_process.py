@@ -2,10 +2,9 @@
 
 import itertools
 import os
-import runpy
 import signal
-from pathlib import Path
 
+from paddle_dialog.commands.console import run_script
 from paddle_dialog.training import run
 from paddle_dialog.training.distributed import rank
 
@@ -20,4 +19,4 @@ def average_gradients(*arguments):
 
 
 run.average_gradients = average_gradients
-runpy.run_path(str(Path(__file__).resolve().parent.parent / "tools" / "train.py"), run_name="__main__")
+run_script("train")

@@ -1,11 +1,5 @@
 """Write whole couplets with their 横批. (The code: tasks/couplet/compose_command.py.)"""
 
-import sys
-from pathlib import Path
+from this_checkout import run_script
 
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent))  # this checkout, whatever is installed
-
-from paddle_dialog.commands.console import run_script
-
-if __name__ == "__main__":
-    sys.exit(run_script("compose"))
+run_script("compose")

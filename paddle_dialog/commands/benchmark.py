@@ -11,18 +11,16 @@ import json
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from functools import partial
 from statistics import median
 from typing import Any
 
-from paddle_dialog import recipes
 from paddle_dialog.command_line import base_parser, integer_from, load_model
 from paddle_dialog.config.loader import read_config
 from paddle_dialog.config.typed import Problem, at_least, build, setting
 from paddle_dialog.data.files import Record
 from paddle_dialog.errors import UserError
 from paddle_dialog.predictor import Predictor
-from paddle_dialog.recipes import find_recipe, find_weights, named_recipe
+from paddle_dialog.recipes import find_recipe, load_answering, named_recipe
 
 BUDGET = "budget"  # in configs/
 EXCEEDED = 1  # exit status
@@ -59,9 +57,7 @@ class BudgetConfig:
 def main(arguments: argparse.Namespace) -> int | None:
     """Print the decoding speed, or the budget."""
     if arguments.budget:
-        return show_budget(arguments)
-    if arguments.config is None and arguments.weights is None:
-        raise UserError("no recipe: name one with -c, or take --budget")
+        return show_budget(arguments.config or BUDGET, arguments.override)
     config, model = load_model(arguments)
     source = arguments.data or config.data.dev
     if source is None:
@@ -95,43 +91,37 @@ def measure_decoding(predictor: Predictor, texts: Sequence[str], repeats: int) -
     }
 
 
-def show_budget(arguments: argparse.Namespace) -> int | None:
+def show_budget(path: str, overrides: Sequence[str]) -> int | None:
     """Print what each kind of answer takes and its limit; return a status where a limit is exceeded."""
-    path = arguments.config or BUDGET
-    budget = build(BudgetConfig, read_config(find_recipe(path), arguments.override), path)
-    times = measure_budget(budget)
-    exceeded = False
-    for name, kind in budget.answers.items():
-        line = f"{median(times[name]):8.1f} ms"
+    budget = build(BudgetConfig, read_config(find_recipe(path), overrides), path)
+    kinds, exceeded = budget.answers, False
+    predictors = {
+        name: load_answering(named_recipe(kind.config, None, kind.override)).predictor
+        for name, kind in kinds.items()
+    }
+    rounds = range(-1, budget.rounds)  # the first one warms up the caches
+    measured = [{name: _processor_time(predictors[name], kinds[name], n) for name in kinds} for n in rounds]
+    for name, kind in kinds.items():
+        line = f"{median(times[name] for times in measured[1:]):8.1f} ms"
         if kind.baseline is not None:
-            ratio = median(a / b for a, b in zip(times[name], times[kind.baseline], strict=True))
+            ratio = median(times[name] / times[kind.baseline] for times in measured[1:])
             line += f"{ratio:8.2f} of {kind.limit:g}{'  EXCEEDED' if ratio > kind.limit else ''}"
             exceeded = exceeded or ratio > kind.limit
         print(f"{line}  {name}")
     return EXCEEDED if exceeded else None
 
 
-def measure_budget(budget: BudgetConfig) -> dict[str, list[float]]:
-    """Return the processor time in ms of each round's answer of each kind."""
-    answers: dict[str, Any] = {}
-    for name, kind in budget.answers.items():
-        recipe = named_recipe(kind.config, None, kind.override)
-        predictor = recipes.load_model(find_weights(recipe), recipe.task, recipe.config()).predictor
-        options: dict[str, Any] = {} if kind.n_best is None else {"n_best": kind.n_best}
-        answers[name] = partial(predictor.predict_records, **options)
-    times: dict[str, list[float]] = {name: [] for name in answers}
-    for number in range(-1, budget.rounds):  # the first round warms up the caches
-        for name, kind in budget.answers.items():
-            began = time.process_time()
-            list(answers[name]([kind.texts[number % len(kind.texts)]]))
-            times[name].append(1000 * (time.process_time() - began))
-    return {name: measured[1:] for name, measured in times.items()}
+def _processor_time(predictor: Any, kind: AnswerKind, number: int) -> float:
+    """Return the processor time in ms of a round's answer."""
+    options = {} if kind.n_best is None else {"n_best": kind.n_best}
+    began = time.process_time()
+    list(predictor.predict_records([kind.texts[number % len(kind.texts)]], **options))
+    return 1000 * (time.process_time() - began)
 
 
 def make_parser() -> argparse.ArgumentParser:
     """Return the command line."""
     parser = base_parser(__doc__, config_required=False)
-    parser.needs_model = False  # a budget names its own
     parser.add_argument(
         "--budget",
         action="store_true",

@@ -6,7 +6,7 @@ import difflib
 import importlib
 import re
 import sys
-from typing import Any
+from typing import Any, NoReturn
 
 from paddle_dialog.command_line import BAD_INPUT, DONE, run_tool
 
@@ -20,10 +20,10 @@ def command_modules() -> dict[str, str]:
     return {name: f"paddle_dialog.commands.{name}" for name in COMMANDS} | task_commands()
 
 
-def run_script(name: str) -> int:
-    """Run a command with the arguments of this process; return its exit status."""
+def run_script(name: str) -> NoReturn:
+    """Run a command with the arguments of this process, and exit with its status."""
     command = _command(name)
-    return run_tool(command.main, command.make_parser(), sys.argv[1:])
+    sys.exit(run_tool(command.main, command.make_parser(), sys.argv[1:]))
 
 
 def main() -> int:

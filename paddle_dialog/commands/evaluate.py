@@ -11,7 +11,6 @@ from pathlib import Path
 
 from paddle_dialog.command_line import base_parser, load_model, note, notes_on_stderr
 from paddle_dialog.config.loader import flat
-from paddle_dialog.data.batching import warn_of_dev_data
 from paddle_dialog.errors import UserError
 from paddle_dialog.figures import FigureFolder
 
@@ -31,12 +30,7 @@ def main(arguments: argparse.Namespace) -> None:
         figures.close()
         note(f"figures: {', '.join(map(str, figures.written))}")
     with notes_on_stderr():
-        if source == model.config.data.dev:
-            warn_of_dev_data(model.config.data)
-        if arguments.no_answers:
-            result = model.task.measure_likelihood(model.predictor, source)
-        else:
-            result = model.task.evaluate(model.predictor, source, predictions)
+        result = model.measure(source, predictions, not arguments.no_answers)
     if arguments.json:
         print(json.dumps(result, ensure_ascii=False))
     else:

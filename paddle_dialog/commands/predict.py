@@ -31,6 +31,7 @@ from paddle_dialog.processes import can_fork, map_in_order, usable_cores
 
 Records = Callable[[list[str]], Iterable[Record]]
 Answer = Callable[[list[str]], list[str]]  # from texts to printed records
+STANDARD_INPUT = "standard input"
 Line = tuple[int, str | UserError]  # number from 1, text or why it cannot be read
 
 
@@ -46,7 +47,8 @@ def main(arguments: argparse.Namespace) -> None:
         elif arguments.input is None and sys.stdin.isatty():
             converse(answer)
         else:
-            answer_lines(answer, arguments.input or "-", predictor.batch_size, arguments.workers)
+            file = None if arguments.input == "-" else arguments.input
+            answer_lines(answer, file, predictor.batch_size, arguments.workers)
 
 
 def records_of(predictor: Predictor, arguments: argparse.Namespace) -> Records:
@@ -87,14 +89,15 @@ def show(records: Iterable[str]) -> None:
         print(record, flush=True)
 
 
-def answer_lines(answer: Answer, name: str, batch_size: int, workers: int | None) -> None:
-    """Answer a file in batches, up to its end or its first faulty line."""
+def answer_lines(answer: Answer, file: str | None, batch_size: int, workers: int | None) -> None:
+    """Answer a file, or standard input, in batches, up to its end or its first faulty line."""
     processes = usable_cores() if workers is None else workers
     if processes > 1 and not can_fork():
         processes = 1
         if workers is not None:
             note("answering in one process: several need Linux and a model in NumPy")
-    lines, any_line = input_lines(name), False
+    lines, any_line = input_lines(file), False
+    name = file or STANDARD_INPUT
     batches = iter(lambda: list(itertools.islice(lines, batch_size)), [])
     answers = map_in_order(partial(answer_batch, answer, name), batches, processes)
     with contextlib.closing(answers):
@@ -104,7 +107,7 @@ def answer_lines(answer: Answer, name: str, batch_size: int, workers: int | None
                 raise fault
             any_line = any_line or bool(records)
     if not any_line:
-        raise UserError(f"{shown(name)}: holds no text; give one input a line")
+        raise UserError(f"{name}: holds no text; give one input a line")
 
 
 def answer_batch(answer: Answer, name: str, lines: Sequence[Line]) -> tuple[list[str], UserError | None]:
@@ -120,7 +123,7 @@ def answer_batch(answer: Answer, name: str, lines: Sequence[Line]) -> tuple[list
         try:
             records += answer([text])
         except UserError as error:
-            message = f"{shown(name)}:{number}: {error}; the lines from this one on are not answered"
+            message = f"{name}:{number}: {error}; the lines from this one on are not answered"
             return records, UserError(message)
     return records, None
 
@@ -137,8 +140,8 @@ def converse(answer: Answer) -> None:
             note(f"error: {error}")
 
 
-def input_lines(name: str) -> Iterator[Line]:
-    """Iterate over the lines of a file (`.xz` and `.gz` too) or, for `-`, of standard input; skip blank ones.
+def input_lines(file: str | None) -> Iterator[Line]:
+    """Iterate over the lines of a file (`.xz` and `.gz` too) or of standard input; skip blank ones.
 
     Where one cannot be read, the fault takes its place and is the last.
     """
@@ -146,24 +149,13 @@ def input_lines(name: str) -> Iterator[Line]:
 
     number = 0
     try:
-        for number, line in standard_input() if name == "-" else read_lines(name):
+        for number, line in piped_lines() if file is None else read_lines(file):
+            if line is None:
+                raise UserError(f"{STANDARD_INPUT}:{number}: not UTF-8; convert the text first")
             if line.strip():
                 yield number, line.strip()
     except UserError as error:
         yield number + 1, error
-
-
-def standard_input() -> Iterator[tuple[int, str]]:
-    """Iterate over the lines of standard input."""
-    for number, line in piped_lines():
-        if line is None:
-            raise UserError(f"standard input:{number}: not UTF-8; convert the text first")
-        yield number, line
-
-
-def shown(name: str) -> str:
-    """Return an input's name for a message."""
-    return "standard input" if name == "-" else name
 
 
 def make_parser() -> argparse.ArgumentParser:

@@ -12,8 +12,7 @@ from paddle_dialog.command_line import base_parser
 
 def main(arguments: argparse.Namespace) -> int:
     """Serve until a signal ends it; return the exit status."""
-    from paddle_dialog.serving.models import load_serve_config
-    from paddle_dialog.serving.server import serve
+    from paddle_dialog.serving.server import load_serve_config, serve
 
     return serve(load_serve_config(arguments.config, arguments.override), arguments.device)
 

@@ -3,7 +3,7 @@
 import asyncio
 import json
 import logging
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -11,27 +11,24 @@ import anyio.to_thread
 from fastapi import FastAPI, Request, Security
 from fastapi.security import APIKeyHeader, HTTPBearer
 from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4 as CONTENT_TYPE
-from pydantic import BaseModel
+from pydantic import BaseModel, Field
 from starlette.middleware.cors import CORSMiddleware
 from starlette.middleware.gzip import GZipMiddleware
 from starlette.responses import JSONResponse, Response, StreamingResponse
 
 from paddle_dialog.data.files import Record
 from paddle_dialog.errors import UserError
-from paddle_dialog.serving.batcher import Batcher, Busy
+from paddle_dialog.serving.batcher import Batcher, Busy, Decode, decode_here
 from paddle_dialog.serving.config import ServeConfig
-from paddle_dialog.serving.decoders import Decode, decode_here
-from paddle_dialog.serving.endpoint import Endpoint, Job, WordFilter
+from paddle_dialog.serving.endpoint import Endpoint, Job, of_language
 from paddle_dialog.serving.middleware import (
     CLIENT_LEFT,
     ErrorModel,
     RequestChecks,
     RequestLog,
     add_error_handlers,
-    busy_response,
     error_response,
 )
-from paddle_dialog.serving.models import ModelCard, ModelCards
 from paddle_dialog.serving.page_files import add_page
 from paddle_dialog.serving.telemetry import LOGGER, Metrics
 
@@ -53,12 +50,30 @@ _STATUSES = {
 }
 LINES = "application/x-ndjson"  # a record a line, each once it is there, for who accepts it
 _AT_ONCE = {"X-Accel-Buffering": "no", "Content-Encoding": "identity"}  # what compresses waits for more
-LOADING = "the models are being loaded; try again in a moment"
 _DESCRIPTION = f"The answer; to Accept: {LINES} what there is of it so far, a line each, and the answer last."
 _REFUSED = (UserError, Busy, asyncio.TimeoutError)  # the last is another than the built-in one in Python 3.10
 ERRORS: dict[int | str, dict[str, Any]] = {
     status: {"model": ErrorModel, "description": text} for status, text in _STATUSES.items()
 }
+
+
+class ModelCard(BaseModel):
+    """One model that is served."""
+
+    task: str
+    path: str = Field(description="Where it answers.")
+    family: str = Field(description="The recipe's model.name.")
+    parameters: int = Field(description="Numbers in its weights.")
+    details: dict[str, Any] = Field(description="What the task reports of its model, e.g. its limits.")
+    further: dict[str, dict[str, Any]] = Field(
+        default_factory=dict, description="The task's other addresses, each with its own details."
+    )
+
+
+class ModelCards(BaseModel):
+    """All of them."""
+
+    models: list[ModelCard]
 
 
 class State(BaseModel):
@@ -70,18 +85,20 @@ class State(BaseModel):
 def create_app(
     config: ServeConfig,
     endpoints: Sequence[Endpoint[Any]],
-    load: Callable[[], list[ModelCard]],
-    words: WordFilter,
+    cards: list[ModelCard],
     decoders: Sequence[Decode] = (decode_here,),
+    device: str = "auto",
 ) -> FastAPI:
-    """Return the application; its models are loaded when it starts.
+    """Return the application.
 
     Args:
-        load: makes the endpoints ready, in the thread that will run them, and returns the cards of their models.
-        words: refused in input.
+        endpoints: that have their models.
+        cards: of these models.
+        decoders: answer batches, each from a thread of its own.
+        device: that the models compute on.
     """
-    cards, metrics = list[ModelCard](), Metrics()
-    batcher = Batcher(config.batching, metrics, lambda: cards.extend(load()), decoders, config.limits.seconds)
+    metrics = Metrics()
+    batcher = Batcher(config.batching, metrics, decoders, config.limits.seconds, device)
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
@@ -106,13 +123,15 @@ def create_app(
     # Checked by `RequestChecks`; these describe it.
     bearer, header = HTTPBearer(auto_error=False), APIKeyHeader(name="X-API-Key", auto_error=False)
     keys = [Security(bearer), Security(header)] if config.api_key else []
+    addresses: dict[str, dict[str | None, Endpoint[Any]]] = {}
     for endpoint in endpoints:
-        _add_endpoint(app, endpoint, config, batcher, words, keys)
-    _add_probes(app, batcher, cards, metrics, keys)
+        addresses.setdefault(endpoint.path, {})[endpoint.language] = endpoint
+    for of_address in addresses.values():
+        _add_address(app, of_address, config, batcher, keys)
+    _add_probes(app, cards, metrics, keys)
     add_page(app, {e.task: e.page for e in endpoints if e.page is not None})
     paths = [path for route in app.routes if (path := getattr(route, "path", ""))]
-    posts = [endpoint.path for endpoint in endpoints]
-    app.add_middleware(RequestChecks, config=config, posts=posts)
+    app.add_middleware(RequestChecks, config=config, posts=addresses)
     if config.origins:
         app.add_middleware(
             CORSMiddleware, allow_origins=config.origins, allow_methods=["GET", "POST"], allow_headers=["*"]
@@ -122,9 +141,7 @@ def create_app(
     return app
 
 
-def _add_probes(
-    app: FastAPI, batcher: Batcher, cards: list[ModelCard], metrics: Metrics, keys: list[Any]
-) -> None:
+def _add_probes(app: FastAPI, cards: list[ModelCard], metrics: Metrics, keys: list[Any]) -> None:
     @app.get(
         "/v1/models",
         dependencies=keys,
@@ -133,8 +150,6 @@ def _add_probes(
         responses={status: ERRORS[status] for status in (401, 405, 503)},
     )
     async def models() -> Response:
-        if not batcher.is_ready:
-            return busy_response(LOADING, 1)
         return JSONResponse(ModelCards(models=cards).model_dump())
 
     @app.get(
@@ -150,7 +165,7 @@ def _add_probes(
         responses={status: ERRORS[status] for status in (405, 503)},
     )
     async def readyz() -> Response:
-        return JSONResponse({"status": "ready"}) if batcher.is_ready else busy_response(LOADING, 1)
+        return JSONResponse({"status": "ready"})  # a server that loads them has no application yet
 
     @app.get(
         "/metrics",
@@ -163,23 +178,23 @@ def _add_probes(
         return Response(metrics.text(), headers={"Content-Type": CONTENT_TYPE})
 
 
-def _add_endpoint(
+def _add_address(
     app: FastAPI,
-    endpoint: Endpoint[Any],
+    endpoints: Mapping[str | None, Endpoint[Any]],
     config: ServeConfig,
     batcher: Batcher,
-    words: WordFilter,
     keys: list[Any],
 ) -> None:
-    model, seconds = endpoint.request_model, config.limits.seconds
+    """Add an address, where models of several languages may answer."""
+    described = next(iter(endpoints.values()))
+    model, seconds = described.request_model, config.limits.seconds
 
     async def handle(body: model, request: Request) -> Response:  # type: ignore[valid-type]
-        if not batcher.is_ready:
-            return busy_response(LOADING, 1)
         if config.log_user_text:
-            LOG.info("%s %s", endpoint.path, json.dumps(body.model_dump(), ensure_ascii=False))  # type: ignore[attr-defined]
+            LOG.info("%s %s", described.path, json.dumps(body.model_dump(), ensure_ascii=False))  # type: ignore[attr-defined]
         try:
-            is_banned = any(words.finds(text) for text in endpoint.texts(body))
+            endpoint = of_language(endpoints, body)
+            is_banned = any(endpoint.words.finds(text) for text in endpoint.texts(body))
             if is_banned and not endpoint.takes_any_words(body):
                 return error_response(422, BANNED, None, "banned_given")
             in_parts = LINES in request.headers.get("accept", "")
@@ -194,12 +209,12 @@ def _add_endpoint(
         return JSONResponse(first)
 
     app.post(
-        endpoint.path,
+        described.path,
         dependencies=keys,
-        summary=endpoint.summary,
-        description=endpoint.__doc__,
-        operation_id=endpoint.path.removeprefix("/v1/"),
-        responses={200: {"model": endpoint.answer_model, "description": _DESCRIPTION}, **ERRORS},
+        summary=described.summary,
+        description=described.__doc__,
+        operation_id=described.path.removeprefix("/v1/"),
+        responses={200: {"model": described.answer_model, "description": _DESCRIPTION}, **ERRORS},
         response_class=JSONResponse,
         response_model=None,
     )(handle)
@@ -209,7 +224,7 @@ def _refusal(error: Exception, seconds: float) -> JSONResponse:
     if isinstance(error, UserError):
         return error_response(422, str(error), None, error.code, error.values)
     if isinstance(error, Busy):
-        return busy_response(str(error), error.retry_after)
+        return error_response(503, str(error), {"Retry-After": str(error.retry_after)})
     return error_response(504, f"there was no answer within {seconds:g} seconds; ask for less, or later")
 
 

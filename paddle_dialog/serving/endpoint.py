@@ -1,4 +1,4 @@
-"""The interface of a task over HTTP, and one address for models of several languages."""
+"""The interface of a task over HTTP, and the choice among models of several languages."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ import json
 import re
 import unicodedata
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from copy import copy
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from difflib import get_close_matches
 from itertools import filterfalse
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Generic, TypeVar
+from typing import Annotated, Any, Generic, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, create_model, model_validator
 
@@ -168,9 +168,10 @@ class Job:
 
 
 class Endpoint(ABC, Generic[R]):
-    """One `POST` address of a task.
+    """One `POST` address of a task, for one model.
 
-    `texts` and `prepare` run in the event loop and must be quick; `use` and `answer` run in the one worker thread.
+    Models of several languages share an address if its requests have a field `language`, see `LANGUAGE`.
+    `texts` and `prepare` run in the event loop and must be quick; `answer` runs in a thread or process that decodes.
 
     Attributes:
         page: the folder of the task's tab of the page, see docs/tabs.md; None where it has none, as at all but one
@@ -179,26 +180,26 @@ class Endpoint(ABC, Generic[R]):
         answer_model: of the answer's JSON, for the API's description.
     """
 
-    takes_models: ClassVar[bool] = False  # whether `use` may be called for several models, see `ByLanguage`
     task: str
     path: str
     summary: str
     page: Path | None = None
+    language: str | None = None  # of the model, if it has one of its own
     request_model: type[R]
     answer_model: type[BaseModel]
     predictor: Any
-    words: WordFilter
+    words = WordFilter()  # refused in input and not written
 
     def __init__(self, limits: LimitsConfig) -> None:
         self.request_model = bounded(self.request_model, limits)
 
     def use(self, predictor: Any, words: WordFilter) -> Record:
-        """Take a loaded model and the words it must not write; return the `details` of the endpoint.
+        """Take a loaded model and the banned words; return the `details` of the endpoint.
 
         Raises:
             UserError: the model cannot serve.
         """
-        self.predictor, self.words = predictor, words
+        self.predictor, self.words, self.language = predictor, words, predictor.config.language
         return self.details()
 
     def details(self) -> Record:
@@ -245,66 +246,23 @@ class Endpoint(ABC, Generic[R]):
         return NoResult(sentence, "banned_written")
 
 
-class ByLanguage(Endpoint[Any]):
-    """Hands each request to the endpoint of its language.
+def of_language(endpoints: Mapping[str | None, Endpoint[Any]], request: BaseModel) -> Endpoint[Any]:
+    """Return the one of an address's endpoints, by the language of their models, that answers a request.
 
-    Args:
-        make: makes an endpoint, one for each model; its requests have a field `language`, see `LANGUAGE`.
+    Raises:
+        UserError: there is none of the language that the request asks for.
     """
-
-    takes_models = True
-
-    def __init__(self, make: Callable[[], Endpoint[Any]]) -> None:
-        self._make = make
-        like = make()
-        self.__doc__ = like.__doc__
-        self.task, self.path, self.summary, self.page = like.task, like.path, like.summary, like.page
-        self.request_model, self.answer_model = like.request_model, like.answer_model
-        self._endpoints: dict[str, Endpoint[Any]] = {}
-
-    def use(self, predictor: Any, words: WordFilter) -> Record:
-        language = predictor.config.language
-        if language in self._endpoints:
-            raise UserError(f"{self.task}: two models of the language '{language}'; leave one out")
-        endpoint = self._make()
-        details = endpoint.use(predictor, words)
-        self._endpoints[language] = endpoint
-        return {"language": language, **details}
-
-    def texts(self, request: Any) -> Iterable[str]:
-        return next(iter(self._endpoints.values())).texts(request)
-
-    def takes_any_words(self, request: Any) -> bool:
-        return self._endpoints[self._language(request)].takes_any_words(request)
-
-    def prepare(self, request: Any) -> Job:
-        language = self._language(request)
-        job = self._endpoints[language].prepare(request)
-        return replace(job, settings=(language, job.settings))
-
-    def answer(self, items: Sequence[Any], settings: Any) -> list[Record | NoResult]:
-        language, inner = settings
-        answers = self._endpoints[language].answer(items, inner)
-        return [a if isinstance(a, NoResult) else {**a, "language": language} for a in answers]
-
-    def _language(self, request: BaseModel) -> str:
-        """Return the language of the model that answers.
-
-        Raises:
-            UserError: there is none of the language that the request asks for.
-        """
-        wanted: LanguageName | None = getattr(request, "language", None)
-        if wanted is not None:
-            if wanted not in self._endpoints:
-                there = " and ".join(self._endpoints)
-                sentence = f"language: this server has a model for {there} only, and none for {wanted}"
-                raise UserError(sentence, "language_not_served", language=wanted)
-            return wanted
-        if len(self._endpoints) > 1:
-            texts = [*self.texts(request)][::-1]
-            # One English word, such as "OK", is said in Chinese conversations too.
-            languages = [language_of(text) for text in (*filterfalse(is_one_word, texts), *texts)]
-            served = next((language for language in languages if language in self._endpoints), None)
-            if served is not None:
-                return served
-        return next(iter(self._endpoints))
+    wanted: LanguageName | None = getattr(request, "language", None)
+    first = next(iter(endpoints.values()))
+    if wanted is not None:
+        if wanted not in endpoints:
+            there = " and ".join(map(str, endpoints))
+            sentence = f"language: this server has a model for {there} only, and none for {wanted}"
+            raise UserError(sentence, "language_not_served", language=wanted)
+        return endpoints[wanted]
+    if len(endpoints) == 1:
+        return first
+    texts = [*first.texts(request)][::-1]
+    # One English word, such as "OK", is said in Chinese conversations too.
+    languages = [language_of(text) for text in (*filterfalse(is_one_word, texts), *texts)]
+    return next((endpoints[language] for language in languages if language in endpoints), first)

@@ -63,11 +63,6 @@ def error_response(
     return JSONResponse({"error": sentence, **named}, status, headers)
 
 
-def busy_response(sentence: str, retry_after: int) -> JSONResponse:
-    """Return the answer of a server that cannot take the request now."""
-    return error_response(503, sentence, {"Retry-After": str(retry_after)})
-
-
 def add_error_handlers(app: FastAPI) -> None:
     """Give the framework's own errors the form of all others."""
 

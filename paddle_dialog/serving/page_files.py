@@ -50,9 +50,9 @@ def add_page(app: FastAPI, tabs: Mapping[str, Path]) -> None:
         if missing:
             raise UserError(f"{folder}: a tab needs {', '.join(TAB_FILES)}, and this has no {missing[0]}")
     folders = {"page": PAGE, **{f"tasks/{task}": folder for task, folder in tabs.items()}}
-    styles = [file for folder in folders.values() for file in _styles(folder)]
+    styles = [file.read_bytes() for folder in folders.values() for file in _styles(folder)]
     addresses = {
-        "styles": _add(app, "page/all.css", "text/css", _joined_text(styles)),
+        "styles": _add(app, "page/all.css", "text/css", b"\n".join(styles)),
         "fonts": _add(app, "page/fonts.css", "text/css", _fonts()),
         "characters": _add(app, "page/simplified.txt", "text/plain", SIMPLIFIED.read_bytes()),
         "pinyin": _add(app, "page/pinyin.txt", "text/plain", (PAGE / "pinyin.txt").read_bytes()),
@@ -132,17 +132,12 @@ def _name(path: str) -> str:
 
 
 def _styles(folder: Path) -> list[Path]:
-    names = {file.name for file in folder.glob("*.css")}
-    return [folder / name for name in sorted(names, key=lambda name: (name not in _FIRST_STYLES, name))]
+    return sorted(folder.glob("*.css"), key=lambda file: (file.name not in _FIRST_STYLES, file.name))
 
 
 def _fonts() -> bytes:
     rule, *rows = (PAGE / "fonts.txt").read_text(encoding="utf-8").splitlines()
     return "\n".join(rule.format(*row.split("\t")) for row in rows).encode("utf-8")
-
-
-def _joined_text(files: list[Path]) -> bytes:
-    return b"\n".join(file.read_bytes() for file in files)
 
 
 def _html(language: str, tabs: Mapping[str, Path], addresses: Mapping[str, str]) -> str:

@@ -6,7 +6,7 @@ import logging
 import math
 import sys
 import traceback
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, ProcessCollector, generate_latest
 
@@ -66,12 +66,8 @@ class Metrics:
         self.abandoned = counter("abandoned", "Requests given up by client or time before they were decoded.")
         self.failures = counter("failures", "Batches that failed by a fault.")
         self.lost = counter("lost", "Batches whose decoding process died.")
-        self._queue = Gauge("paddle_dialog_queue_length", "Requests that wait.", registry=registry)
+        self.queue_length = Gauge("paddle_dialog_queue_length", "Requests that wait.", registry=registry)
         ProcessCollector(registry=registry)
-
-    def watch_queue(self, length: Callable[[], int]) -> None:
-        """Report what `length` returns whenever the metrics are read."""
-        self._queue.set_function(length)
 
     def text(self) -> bytes:
         """Return all metrics in the text format 0.0.4."""

@@ -142,6 +142,7 @@ class ReplyEndpoint(Endpoint[ReplyRequest]):
         predictor = self.predictor
         predictor.answer([[EXAMPLE]], emotions=[predictor.emotions[0]])
         return {
+            "language": self.language,
             "emotions": list(predictor.emotions),
             "chinese_names": CHINESE_NAMES[predictor.language.name],
             "turns": self._limits.turns,
@@ -200,7 +201,7 @@ class ReplyEndpoint(Endpoint[ReplyRequest]):
         record = answer.as_dict()
         if attention and not answer.care:
             record["attention"] = self._attention(turns, emotion, answer.predictions[0].tokens)
-        return record
+        return record | {"language": self.language}
 
     def _attention(self, turns: list[str], emotion: str | None, tokens: Sequence[str]) -> Record:
         """Return attention [T, S] of a reply's words, the end included, over the context."""

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from paddle_dialog.bundle.folder import Bundle
     from paddle_dialog.figures import FigureFolder
     from paddle_dialog.serving.config import LimitsConfig
-    from paddle_dialog.serving.endpoint import ByLanguage
+    from paddle_dialog.tasks.empathetic.api import ReplyEndpoint
 
 logger = logging.getLogger("paddle_dialog")
 
@@ -135,11 +135,10 @@ class EmpatheticTask(GenerationTask):
     def example_inputs(self, config: EmpatheticConfig, source: str, count: int) -> list[str]:
         return [json.dumps({"context": d.context}) for d in read_dialogues(source, config.language)[:count]]
 
-    def endpoints(self, limits: LimitsConfig) -> list[ByLanguage]:
-        from paddle_dialog.serving.endpoint import ByLanguage  # only a server needs it
+    def endpoints(self, limits: LimitsConfig) -> list[ReplyEndpoint]:
         from paddle_dialog.tasks.empathetic.api import ReplyEndpoint
 
-        return [ByLanguage(lambda: ReplyEndpoint(limits))]
+        return [ReplyEndpoint(limits)]
 
 
 TASK = EmpatheticTask()

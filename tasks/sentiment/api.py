@@ -60,7 +60,7 @@ class SentimentEndpoint(Endpoint[SentimentRequest]):
 
     def details(self) -> Record:
         self.predictor.predict([" ".join(EXAMPLES.values())])  # any model reads it
-        return {"tokens": self.predictor.config.data.tokens}
+        return {"language": self.language, "tokens": self.predictor.config.data.tokens}
 
     def prepare(self, request: SentimentRequest) -> Job:
         self.predictor.check(request.text)
@@ -73,6 +73,6 @@ class SentimentEndpoint(Endpoint[SentimentRequest]):
                 {"text": token, "weight": round(float(weight), 4)}
                 for token, weight in zip(one.tokens, one.weights, strict=True)
             ]
-            probability = round(one.probability, 4)
-            answers.append({"text": text, "label": one.shown, "probability": probability, "words": words})
+            judged = {"label": one.shown, "probability": round(one.probability, 4), "words": words}
+            answers.append({"text": text, **judged, "language": self.language})
         return answers

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from paddle_dialog.bundle.folder import TrainedModel
     from paddle_dialog.figures import FigureFolder
     from paddle_dialog.serving.config import LimitsConfig
-    from paddle_dialog.serving.endpoint import ByLanguage
+    from paddle_dialog.tasks.sentiment.api import SentimentEndpoint
 
 
 logger = logging.getLogger("paddle_dialog")
@@ -143,11 +143,10 @@ class SentimentTask(Task):
         blank = " " if unit == "words" else ""
         return [blank.join(review.tokens) for review in read_reviews(source, unit)[:count]]
 
-    def endpoints(self, limits: LimitsConfig) -> list[ByLanguage]:
-        from paddle_dialog.serving.endpoint import ByLanguage  # only a server needs it
+    def endpoints(self, limits: LimitsConfig) -> list[SentimentEndpoint]:
         from paddle_dialog.tasks.sentiment.api import SentimentEndpoint
 
-        return [ByLanguage(lambda: SentimentEndpoint(limits))]
+        return [SentimentEndpoint(limits)]
 
 
 def _judged(predictor: SentimentPredictor, source: str) -> tuple[list[Judgement], np.ndarray, np.ndarray]:
