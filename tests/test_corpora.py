@@ -18,7 +18,7 @@ from command import ROOT, Outcome, records, run_here
 from paddle_dialog.data.corpora import read_conversations, read_poems, read_reviews
 from paddle_dialog.data.files import read_lines
 from paddle_dialog.errors import UserError
-from paddle_dialog.tasks.empathetic.data.sources import Dialogue, read_dialogues
+from paddle_dialog.tasks.empathetic.data.dialogue import Dialogue, read_dialogues
 from paddle_dialog.tasks.poem.data import Poem, read_texts
 from paddle_dialog.text.characters import TABLE, _log_once, read_as_simplified
 

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from paddle_dialog.errors import UserError
 from paddle_dialog.metrics import common_openings
-from paddle_dialog.tasks.empathetic.data.dialogue import Dialogue
+from paddle_dialog.tasks.empathetic.data.dialogue import Dialogue, read_dialogues
 from paddle_dialog.tasks.empathetic.data.emotions import (
     CHINESE_EMOTIONS,
     CHINESE_GROUPS,
@@ -31,7 +31,6 @@ from paddle_dialog.tasks.empathetic.data.language import (
     piece_splitter,
     sample_of_turns,
 )
-from paddle_dialog.tasks.empathetic.data.sources import read_dialogues
 from paddle_dialog.tasks.empathetic.evaluation import evaluate, measure_likelihood, reply_metrics
 
 PIECES = learn_pieces(TURNS, 120)

@@ -24,10 +24,15 @@ from paddle_dialog.bundle.folder import load_bundle
 from paddle_dialog.data.training_data import EncodedData, TrainingData
 from paddle_dialog.errors import UserError
 from paddle_dialog.metrics import has_phrase, has_repeated_ngram
-from paddle_dialog.tasks.empathetic.data.dialogue import Dialogue, _emoji_sentences, in_words, reply_to_emoji
+from paddle_dialog.tasks.empathetic.data.dialogue import (
+    Dialogue,
+    _emoji_sentences,
+    in_words,
+    read_dialogues,
+    reply_to_emoji,
+)
 from paddle_dialog.tasks.empathetic.data.emotions import EMOTIONS
 from paddle_dialog.tasks.empathetic.data.examples import DialogueDataset, collate
-from paddle_dialog.tasks.empathetic.data.sources import read_dialogues
 from paddle_dialog.tasks.empathetic.evaluation import evaluate, glance_accuracy, reply_metrics
 from paddle_dialog.tasks.empathetic.task import TASK
 

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from paddle_dialog.tasks.empathetic.config import EmpatheticDataConfig
-from paddle_dialog.tasks.empathetic.data.dialogue import Dialogue
+from paddle_dialog.tasks.empathetic.data.dialogue import Dialogue, read_conversations
 from paddle_dialog.tasks.empathetic.data.emotions import EMOTIONS, EmotionLexicon, emotion_id
 from paddle_dialog.tasks.empathetic.data.encoding import (
     CLS_ID,
@@ -31,7 +31,6 @@ from paddle_dialog.tasks.empathetic.data.encoding import (
 )
 from paddle_dialog.tasks.empathetic.data.examples import DialogueDataset, collate, longest_target
 from paddle_dialog.tasks.empathetic.data.language import ENGLISH
-from paddle_dialog.tasks.empathetic.data.sources import read_conversations
 from paddle_dialog.text.vocabulary import SPECIAL_TOKENS, Vocabulary
 
 

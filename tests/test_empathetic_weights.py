@@ -13,8 +13,7 @@ import pytest
 from command import ROOT, run_here
 
 import paddle_dialog
-from paddle_dialog.tasks.empathetic.data.dialogue import Dialogue, check_alternation
-from paddle_dialog.tasks.empathetic.data.sources import read_dialogues
+from paddle_dialog.tasks.empathetic.data.dialogue import Dialogue, check_alternation, read_dialogues
 from tools.weights.empathetic.prepare import changed_subjects, shortened
 
 FOLDER = ROOT / "tools" / "weights" / "empathetic"

@@ -32,10 +32,9 @@ from paddle_dialog.metrics import (
 from paddle_dialog.processes import answer_all
 from paddle_dialog.task import Display
 from paddle_dialog.tasks.empathetic.config import EmpatheticConfig
-from paddle_dialog.tasks.empathetic.data.dialogue import Dialogue
+from paddle_dialog.tasks.empathetic.data.dialogue import Dialogue, read_dialogues
 from paddle_dialog.tasks.empathetic.data.emotions import EMOTIONS, emotion_id
 from paddle_dialog.tasks.empathetic.data.language import ENGLISH, Language
-from paddle_dialog.tasks.empathetic.data.sources import read_dialogues
 from paddle_dialog.tasks.empathetic.prediction import EmpatheticPredictor
 from paddle_dialog.tasks.empathetic.replies import Answer
 from paddle_dialog.text.vocabulary import Vocabulary

@@ -14,7 +14,12 @@ from paddle_dialog.config.models import CausalTransformerConfig, PretrainedConfi
 from paddle_dialog.data.batching import pad_batch, target_arrays
 from paddle_dialog.data.training_data import EncodedData, TrainingData
 from paddle_dialog.tasks.empathetic.config import EmpatheticConfig, EmpatheticDataConfig
-from paddle_dialog.tasks.empathetic.data.dialogue import Dialogue
+from paddle_dialog.tasks.empathetic.data.dialogue import (
+    Dialogue,
+    read_conversations,
+    read_dialogues,
+    read_turns,
+)
 from paddle_dialog.tasks.empathetic.data.emotions import emotion_id
 from paddle_dialog.tasks.empathetic.data.encoding import (
     NO_EMOTION,
@@ -36,7 +41,6 @@ from paddle_dialog.tasks.empathetic.data.language import (
     read_pieces,
     sample_of_turns,
 )
-from paddle_dialog.tasks.empathetic.data.sources import read_conversations, read_dialogues, read_turns
 from paddle_dialog.text.vocabulary import Vocabulary
 
 logger = logging.getLogger("paddle_dialog")

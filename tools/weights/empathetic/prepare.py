@@ -28,9 +28,8 @@ import numpy as np
 
 from paddle_dialog.command_line import run_tool
 from paddle_dialog.data.records import Record, read_records
-from paddle_dialog.tasks.empathetic.data.dialogue import Dialogue, known_emotion
+from paddle_dialog.tasks.empathetic.data.dialogue import Dialogue, known_emotion, read_dialogues, read_turns
 from paddle_dialog.tasks.empathetic.data.emotions import CHINESE_EMOTIONS, EMOTIONS
-from paddle_dialog.tasks.empathetic.data.sources import read_dialogues, read_turns
 
 LONGEST_TURN = 60  # characters after which the lines of one speaker begin another turn
 STOCK = 12  # characters up to which a first sentence is often a mere formula
