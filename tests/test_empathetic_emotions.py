@@ -41,8 +41,7 @@ from paddle_dialog.tasks.empathetic.data.encoding import (
     word_features,
 )
 from paddle_dialog.tasks.empathetic.data.examples import DialogueDataset, collate
-from paddle_dialog.tasks.empathetic.network.emo_prepend import EmoPrepend
-from paddle_dialog.tasks.empathetic.network.loss import EmpatheticLoss
+from paddle_dialog.tasks.empathetic.network.emo_prepend import EmoPrepend, EmpatheticLoss
 from paddle_dialog.text.vocabulary import SPECIAL_TOKENS, Vocabulary
 
 

@@ -32,8 +32,7 @@ from paddle_dialog.tasks.empathetic.data.dialogue import Dialogue
 from paddle_dialog.tasks.empathetic.data.emotions import EMOTIONS, emotion_id
 from paddle_dialog.tasks.empathetic.data.encoding import FIRST_EMOTION_ID
 from paddle_dialog.tasks.empathetic.data.examples import DialogueDataset, collate
-from paddle_dialog.tasks.empathetic.network.emo_prepend import EmoPrepend
-from paddle_dialog.tasks.empathetic.network.loss import EmpatheticLoss, Outputs
+from paddle_dialog.tasks.empathetic.network.emo_prepend import EmoPrepend, EmpatheticLoss, Outputs
 
 LEARNED = {"generator": {"context_weight": 0.5}, "data": {"mark_turns": True}}
 # Two words of the first context are outside this vocabulary, so that copying has something to do.

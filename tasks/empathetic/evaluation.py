@@ -155,7 +155,7 @@ def _sums_of_replies(predictor: EmpatheticPredictor, dialogues: Sequence[Dialogu
     """Return the numbers of `ReplyLikelihood` for each reply."""
     from paddle_dialog.metrics import token_losses
     from paddle_dialog.tasks.empathetic.data.examples import DialogueDataset, collate, longest_target
-    from paddle_dialog.tasks.empathetic.network.loss import EmpatheticLoss
+    from paddle_dialog.tasks.empathetic.network.emo_prepend import EmpatheticLoss
 
     config, language = predictor.config, predictor.language
     longest, size = longest_target(config), len(predictor.vocabulary)

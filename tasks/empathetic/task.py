@@ -80,7 +80,7 @@ class EmpatheticTask(GenerationTask):
         return EmoPrepend(config, vocabulary_sizes[VOCABULARY])
 
     def build_criterion(self, config: EmpatheticConfig) -> nn.Layer:
-        from paddle_dialog.tasks.empathetic.network.loss import EmpatheticLoss
+        from paddle_dialog.tasks.empathetic.network.emo_prepend import EmpatheticLoss
 
         return EmpatheticLoss(
             config.training.label_smoothing,

@@ -25,7 +25,7 @@ from paddle_dialog.tasks.empathetic.data.encoding import (
     pretrained_vocabulary,
     smallest_vocabulary,
 )
-from paddle_dialog.tasks.empathetic.network.loss import Outputs
+from paddle_dialog.tasks.empathetic.network.emo_prepend import Outputs
 from paddle_dialog.text.vocabulary import Vocabulary
 
 ROWS = 8  # whose logits of all of the model's tokens are there at once
