@@ -24,13 +24,6 @@ from paddle_dialog.config.loader import dump
 from paddle_dialog.errors import UserError
 from paddle_dialog.tasks.empathetic.config import EmpatheticConfig
 from paddle_dialog.tasks.empathetic.data.dialogue import Dialogue
-from paddle_dialog.tasks.empathetic.data.emotion_classifier import (
-    NEUTRAL_FROM,
-    NEUTRAL_WIDTH,
-    annotated_texts,
-    fit_emotions,
-    ngram_features,
-)
 from paddle_dialog.tasks.empathetic.data.emotions import EMOTIONS, EmotionLexicon, emotion_id
 from paddle_dialog.tasks.empathetic.data.encoding import (
     HINT_ID,
@@ -40,7 +33,15 @@ from paddle_dialog.tasks.empathetic.data.encoding import (
     make_encoder,
     word_features,
 )
-from paddle_dialog.tasks.empathetic.data.examples import DialogueDataset, collate
+from paddle_dialog.tasks.empathetic.data.examples import (
+    NEUTRAL_FROM,
+    NEUTRAL_WIDTH,
+    DialogueDataset,
+    annotated_texts,
+    collate,
+    fit_emotions,
+    ngram_features,
+)
 from paddle_dialog.tasks.empathetic.network.emo_prepend import EmoPrepend, EmpatheticLoss
 from paddle_dialog.text.vocabulary import SPECIAL_TOKENS, Vocabulary
 

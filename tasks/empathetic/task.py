@@ -93,8 +93,7 @@ class EmpatheticTask(GenerationTask):
         emotion = config.emotion
         if not emotion.ngram_buckets:
             return {}
-        from paddle_dialog.tasks.empathetic.data.emotion_classifier import fit_emotions
-        from paddle_dialog.tasks.empathetic.data.examples import DialogueDataset
+        from paddle_dialog.tasks.empathetic.data.examples import DialogueDataset, fit_emotions
 
         logger.info("fitting the emotions' n-gram classifier")
         assert isinstance(data.train.dataset, DialogueDataset)

@@ -202,7 +202,7 @@ class PaddleEmoPrepend(PrefixModel):
 class EmotionHead(nn.Layer):
     """A bias-free linear map of the pooled encoder outputs, and a linear classifier of n-grams.
 
-    The map is trained; the classifier (`emotion_classifier.py`) is fitted to the training
+    The map is trained; the classifier (`data.examples.fit_emotions`) is fitted to the training
     texts before and stays fixed. `answer` combines the two.
 
     Args:
