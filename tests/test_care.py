@@ -21,16 +21,18 @@ from paddle_dialog.serving.endpoint import ByLanguage, WordFilter
 from paddle_dialog.serving.models import use_model
 from paddle_dialog.tasks.empathetic import prediction
 from paddle_dialog.tasks.empathetic.api import ReplyEndpoint
-from paddle_dialog.tasks.empathetic.care import KINDS, CareResponder, care_responder
 from paddle_dialog.tasks.empathetic.chat_command import Chat
 from paddle_dialog.tasks.empathetic.config import CareConfig
 from paddle_dialog.tasks.empathetic.turns import (
     ACTS,
     BUCKETS,
     CARES,
+    KINDS,
     MOODS,
+    CareResponder,
     TurnReader,
     TurnReading,
+    care_responder,
     read_turn,
     turn_features,
 )

@@ -12,8 +12,8 @@ from paddle_dialog.bundle.weights import read_weights
 from paddle_dialog.errors import UserError
 from paddle_dialog.judge import Judge
 from paddle_dialog.tasks.empathetic.data.encoding import DialogueEncoder, make_encoder, pad_sources
+from paddle_dialog.tasks.empathetic.judge import ReadBatch, ReadContext, log_probs, reply_states
 from paddle_dialog.tasks.empathetic.network.numpy_emo_prepend import NumpyEmoPrepend, numpy_emo_prepend
-from paddle_dialog.tasks.empathetic.reading import ReadBatch, ReadContext, log_probs, reply_states
 from tools.weights.judges import SCORE_SCALE, fit_order
 
 

@@ -27,12 +27,12 @@ from paddle_dialog.tasks.empathetic.judge import (
     FEATURES,
     ORIGINS,
     SHARED,
+    ReadContext,
     judge_of_bundle,
     judged_width,
     measured,
 )
 from paddle_dialog.tasks.empathetic.prediction import EmpatheticPredictor
-from paddle_dialog.tasks.empathetic.reading import ReadContext
 from paddle_dialog.tasks.empathetic.replies import (
     ANY,
     ANY_AGREEMENT,

@@ -17,7 +17,6 @@ from paddle_dialog.decoding.processors import ForbiddenTokens, LogitsProcessor, 
 from paddle_dialog.decoding.search import SearchOptions, decode
 from paddle_dialog.judge import Judge
 from paddle_dialog.predictor import GenerationPredictor, check_request, check_texts
-from paddle_dialog.tasks.empathetic.care import care_responder
 from paddle_dialog.tasks.empathetic.config import EmpatheticConfig, EmpatheticDecodingConfig
 from paddle_dialog.tasks.empathetic.data.dialogue import (
     checked_context,
@@ -33,9 +32,8 @@ from paddle_dialog.tasks.empathetic.data.encoding import (
     not_words,
     pad_sources,
 )
-from paddle_dialog.tasks.empathetic.judge import first_new, ordered
+from paddle_dialog.tasks.empathetic.judge import ReadBatch, ReadContext, first_new, log_probs, ordered
 from paddle_dialog.tasks.empathetic.network.numpy_emo_prepend import numpy_emo_prepend
-from paddle_dialog.tasks.empathetic.reading import ReadBatch, ReadContext, log_probs
 from paddle_dialog.tasks.empathetic.replies import (
     MIN_SIMILARITY,
     Answer,
@@ -46,7 +44,7 @@ from paddle_dialog.tasks.empathetic.replies import (
     origin_note,
     repeats,
 )
-from paddle_dialog.tasks.empathetic.turns import STATEMENT, Act, TurnReading, read_turn
+from paddle_dialog.tasks.empathetic.turns import STATEMENT, Act, TurnReading, care_responder, read_turn
 from paddle_dialog.text.characters import LanguageName, language_of
 
 if TYPE_CHECKING:

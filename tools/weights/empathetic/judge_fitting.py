@@ -21,9 +21,8 @@ from paddle_dialog.command_line import load_model, run_tool
 from paddle_dialog.data.records import Record, read_records
 from paddle_dialog.errors import UserError
 from paddle_dialog.judge import JUDGE, Judge
-from paddle_dialog.tasks.empathetic.judge import FEATURES, measured
+from paddle_dialog.tasks.empathetic.judge import FEATURES, log_probs, measured
 from paddle_dialog.tasks.empathetic.prediction import EmpatheticPredictor
-from paddle_dialog.tasks.empathetic.reading import log_probs
 from paddle_dialog.tasks.empathetic.replies import ReplyPrediction
 from tools.weights.judges import fit_order, judge_parser, save_with
 
