@@ -1,19 +1,13 @@
-"""Judges: their file and fit, and the states of a reply."""
+"""Judges: their file and fit."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
-from empathetic_toys import make_config, make_network
-from network_cases import CONTEXTS, WORDS
 from sklearn.linear_model import Ridge
 
-from paddle_dialog.bundle.weights import read_weights
 from paddle_dialog.errors import UserError
 from paddle_dialog.judge import Judge
-from paddle_dialog.tasks.empathetic.data.encoding import DialogueEncoder, make_encoder, pad_sources
-from paddle_dialog.tasks.empathetic.judge import ReadBatch, ReadContext, log_probs, reply_states
-from paddle_dialog.tasks.empathetic.network.numpy_emo_prepend import NumpyEmoPrepend, numpy_emo_prepend
 from tools.weights.judges import SCORE_SCALE, fit_order
 
 
@@ -43,30 +37,3 @@ def test_the_fit_is_ridge_regression_within_each_input() -> None:
     np.testing.assert_allclose(found[:4], expected[:4] * spared / rows.std(0)[:4], rtol=1e-6)
     assert found[4] == 0
     np.testing.assert_allclose(found[:3], [0.5, -0.1, 3], rtol=0.2)
-
-
-REPLIES = [("oh", "no", "!"), ("i",), ("that", "is", "awful", ".", "who", "stole", "it", "?")]
-
-
-def read(
-    model: NumpyEmoPrepend,
-    encoder: DialogueEncoder,
-    turns: list[str],
-) -> ReadContext:
-    """Return a context that a model has read."""
-    packed = encoder.pack(encoder.context(turns), None)
-    batch = ReadBatch(model, model.read_contexts(*pad_sources([packed[0]]))[0])
-    return ReadContext(turns, turns, packed, encoder.language, batch=batch)
-
-
-def test_replies_that_were_scored_have_the_states_of_those_read_anew() -> None:
-    """Scores and states come of one reading, whichever context is answered in between."""
-    config = make_config("causal")
-    arrays = numpy_emo_prepend(config, len(WORDS), read_weights(make_network(config, len(WORDS))))
-    encoder = make_encoder(config, WORDS)
-    contexts = [read(arrays, encoder, turns) for turns in CONTEXTS[:2]]
-    for number in (0, 1, 1, 0):
-        log_probs(encoder, REPLIES[:2], contexts[number])
-        found = reply_states(encoder, REPLIES[::-1], contexts[number])
-        fresh = read(arrays, encoder, CONTEXTS[number])
-        np.testing.assert_allclose(found, reply_states(encoder, REPLIES[::-1], fresh), atol=2e-6)

@@ -31,6 +31,7 @@ from paddle_dialog.tasks.empathetic.judge import (
     judge_of_bundle,
     judged_width,
     measured,
+    scored,
 )
 from paddle_dialog.tasks.empathetic.prediction import EmpatheticPredictor
 from paddle_dialog.tasks.empathetic.replies import (
@@ -105,7 +106,7 @@ def test_every_frame_has_its_place_and_every_emotion_a_frame(language: str) -> N
 
 
 def reflector(language: str) -> Reflector:
-    return Reflector(language, EMOTIONS_OF[language], lambda text: read_turn(text, "", language).tone)
+    return Reflector(language, EMOTIONS_OF[language])
 
 
 def test_frames_are_those_of_the_likeliest_emotions_of_the_tone() -> None:
@@ -212,7 +213,7 @@ def test_what_the_judge_reads_by_hand() -> None:
     context = read_context(found, "my dog died", "oh no ! who ?", "my dog")
     acts = np.arange(len(ACTS)) / 100
     every = [candidate("why ?"), candidate("oh no !", "written", act=3, similarity=0.5, agreement=0.25)]
-    rows = measured(found.encoder, context, acts, every)
+    rows = measured(context, acts, every, scored(found.encoder, context, every)[1])
     assert rows.shape == (2, judged_width(WIDTH)) == (2, FEATURES + 6 * WIDTH)
     size = 2 + len(ACTS)
     np.testing.assert_allclose(rows[0, :size], [1, -1, *acts])
@@ -254,7 +255,7 @@ def test_prepared_replies_are_ordered_by_the_judge_and_the_generator_fills_up(
     (context,) = found._emotion_of_last_turn([read_context(found, *turns)])
     acts = found.read_turn(turns).acts
     prepared = [one for one in answer.predictions if one.origin != "model"]
-    values = found.judge(measured(found.encoder, context, acts, prepared))
+    values = found.judge(measured(context, acts, *scored(found.encoder, context, prepared)))
     assert (np.diff(values) <= 1e-5).all()
     assert answer.act == ACTS[int(acts.argmax())] == answer.as_dict()["act"]
     assert found.answer([turns])[0].predictions == answer.predictions[:1]
@@ -351,7 +352,7 @@ def test_a_fitted_judge_answers_as_the_raters_liked(recipe: Path, tmp_path: Path
     lines = []
     for number, turn in enumerate(STATEMENTS * 4):
         tone = read_turn(turn, "", "en").tone
-        mirrored = Reflector("en", EMOTIONS, lambda text: "plain").replies(turn, felt, tone, 4)
+        mirrored = Reflector("en", EMOTIONS).replies(turn, felt, tone, 4)
         reflected = [one.text for one in mirrored]
         rated = [
             {"text": text, "sensible": is_liked, "specific": is_liked, "empathy": 1 + 4 * is_liked}

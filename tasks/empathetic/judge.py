@@ -1,30 +1,26 @@
 """Contexts that a model has read, the scores of replies to them, and the judge that orders the replies.
 
-The judge is a linear map of a few features and the network's states, fitted to blind ratings. It has learned what kind
-of reply answers what kind of turn; besides, no reply is given twice. Where no candidate is left, the generator answers.
+The judge is a linear map of a few features and of the network's states, fitted to blind ratings. It has learned what
+kind of reply answers what kind of turn; besides, no reply is given twice. Where none is left, the generator answers.
 """
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from functools import cached_property
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from paddle_dialog.data.batching import pad_batch
-from paddle_dialog.decoding.scoring import text_log_probs
+from paddle_dialog.config.models import CausalTransformerConfig
 from paddle_dialog.errors import UserError
 from paddle_dialog.judge import JUDGE, Judge
 from paddle_dialog.tasks.empathetic.config import EmpatheticConfig
 from paddle_dialog.tasks.empathetic.data.encoding import DialogueEncoder, Packed
 from paddle_dialog.tasks.empathetic.data.language import Language
-from paddle_dialog.tasks.empathetic.network.numpy_emo_prepend import NumpyCausalEmoPrepend
 from paddle_dialog.tasks.empathetic.replies import ReplyPrediction, is_question, repeats
 from paddle_dialog.tasks.empathetic.turns import ACTS
-from paddle_dialog.text.vocabulary import Vocabulary
 
 logger = logging.getLogger("paddle_dialog")
 
@@ -32,18 +28,6 @@ ORIGINS = ("model", "written", "reflected")
 PER_ORIGIN = 2 + len(ACTS)  # features of each origin: 1, log-probability, acts
 SHARED = 5  # features whatever the origin
 FEATURES = len(ORIGINS) * PER_ORIGIN + SHARED
-
-
-@dataclass(frozen=True)
-class ReadBatch:
-    """Contexts that a model has read together."""
-
-    model: Any  # `NumpyEmoPrepend`, or what answers as it does through Paddle
-    state: Any  # before the first word, a row for each context
-
-    def state_of(self, rows: Sequence[int]) -> Any:
-        """Return the state of some of the contexts."""
-        return self.model.reorder(self.state, np.array(rows, dtype=np.int64))
 
 
 @dataclass(frozen=True)
@@ -55,24 +39,18 @@ class ReadContext:
     packed: Packed  # as the encoder packs it
     language: Language  # of the conversation
     given: int | None = None  # the emotion that the user has given, a class id, or None
-    predicted: np.ndarray | None = None  # probabilities of the emotions [C]; None before the model has run
-    # The contexts that the model has read together, this one among them; None before the model has run.
-    batch: ReadBatch | None = None
-    row: int = 0  # of this one in the batch
-    # The decoder's mean and last outputs [2 D] over replies that were scored, by their tokens.
-    states: dict[tuple[str, ...], np.ndarray] = field(default_factory=dict)
+    # What follows is None before the model has run.
+    predicted: np.ndarray | None = None  # probabilities of the emotions [C]
+    model: Any = None  # `NumpyEmoPrepend`, or what answers as it does through Paddle
+    batch: Any = (
+        None  # its state before the first word, a row for each context that it has read with this one
+    )
+    row: int = 0  # of this one
 
     @property
-    def model(self) -> Any:
-        """The model that has read the context."""
-        assert self.batch is not None, "the model has not read the context"
-        return self.batch.model
-
-    @cached_property
     def state(self) -> Any:
         """The model's state before the first word of a reply to this context alone."""
-        assert self.batch is not None, "the model has not read the context"
-        return self.batch.state_of([self.row])
+        return self.model.reorder(self.batch, np.array([self.row]))
 
     @property
     def emotions(self) -> np.ndarray:
@@ -83,38 +61,23 @@ class ReadContext:
         return self.predicted
 
 
-def log_probs(
-    encoder: DialogueEncoder, replies: Sequence[tuple[str, ...]], context: ReadContext
-) -> np.ndarray:
-    """Return log p(reply | context) per token, the end token counted, float64 [N].
+def scored(
+    encoder: DialogueEncoder, context: ReadContext, candidates: Sequence[ReplyPrediction]
+) -> tuple[list[ReplyPrediction], np.ndarray]:
+    """Let the model read replies to a context, one or more.
 
-    Args:
-        context: that the model has read; states of the replies are kept there if they cost nothing more.
+    Returns:
+        The candidates with their tokens and the mean of log p(token | context), the end token counted; and the
+        decoder's mean output over each, then its last one, float32 [N, 2 D].
     """
-    if not replies:
-        return np.zeros(0)
-    model, (source, extended) = context.model, context.packed
-    ids = [encoder.target(encoder.numbers(reply), extended).tolist() for reply in replies]
-    if isinstance(model, NumpyCausalEmoPrepend):
-        totals, states = model.read_replies(context.state, ids)
-        context.states.update(zip(replies, states, strict=True))
-    else:
-        arrays = source.words[None], np.array([len(source.words)])
-        totals = text_log_probs(model, *arrays, ids, inputs=[0] * len(ids), state=context.state)
-    return totals / [len(reply) + 1 for reply in replies]
-
-
-def reply_states(
-    encoder: DialogueEncoder, replies: Sequence[tuple[str, ...]], context: ReadContext
-) -> np.ndarray:
-    """Return the decoder's mean output over each reply to a context, then its last output, float32 [N, 2 D]."""
-    new = [reply for reply in dict.fromkeys(replies) if reply not in context.states]
-    if new:
-        numbers = [encoder.target(encoder.numbers(reply), context.packed[1]) for reply in new]
-        target, sizes = pad_batch([np.append(Vocabulary.bos_id, ids) for ids in numbers], Vocabulary.pad_id)
-        states = context.model.reply_states(context.state, target, sizes)
-        context.states.update(zip(new, states, strict=True))
-    return np.stack([context.states[reply] for reply in replies])
+    replies = [context.language.tokens_of(one.text) for one in candidates]
+    ids = [encoder.target(encoder.numbers(tokens), context.packed[1]).tolist() for tokens in replies]
+    totals, states = context.model.read_replies(context.state, ids)
+    found = [
+        replace(one, score=total / (len(tokens) + 1), tokens=tokens)
+        for one, total, tokens in zip(candidates, totals.tolist(), replies, strict=True)
+    ]
+    return found, states
 
 
 def ordered(
@@ -124,16 +87,16 @@ def ordered(
     acts: np.ndarray,
     candidates: Sequence[ReplyPrediction],
 ) -> list[ReplyPrediction]:
-    """Return candidates, every text once, best first; what repeats an earlier reply comes last.
+    """Return candidates with their scores, best first; what repeats an earlier reply comes last.
 
     Args:
         judge: of the numbers that `measured` returns.
         acts: probabilities of the acts of the newest turn [A].
     """
-    found = list({one.text: one for one in candidates}.values())
-    if len(found) < 2:
-        return found
-    values = judge(measured(encoder, context, acts, found))  # [N]
+    if not candidates:
+        return []
+    found, states = scored(encoder, context, candidates)
+    values = judge(measured(context, acts, found, states))  # [N]
     return first_new([found[place] for place in np.argsort(-values, kind="stable")], context)
 
 
@@ -143,7 +106,7 @@ def first_new(replies: Sequence[ReplyPrediction], context: ReadContext) -> list[
 
 
 def measured(
-    encoder: DialogueEncoder, context: ReadContext, acts: np.ndarray, candidates: Sequence[ReplyPrediction]
+    context: ReadContext, acts: np.ndarray, candidates: Sequence[ReplyPrediction], states: np.ndarray
 ) -> np.ndarray:
     """Return the judge's inputs for candidates: features, the network's states, and those again by origin.
 
@@ -151,11 +114,11 @@ def measured(
 
     Args:
         acts: probabilities of the acts of the newest turn [A].
+        candidates: and their states [N, 2 D], from `scored`.
 
     Returns:
         float64 [N, FEATURES + 6 D], D the model's width.
     """
-    states = reply_states(encoder, [one.tokens for one in candidates], context)  # [N, 2 D]
     is_written, is_reflected = (
         np.array([[one.origin == origin] for one in candidates]) for origin in ("written", "reflected")
     )  # [N, 1] each
@@ -180,7 +143,7 @@ def judge_of_bundle(config: EmpatheticConfig, files: Mapping[str, bytes]) -> Jud
     wanted = config.replies.judge
     if wanted is False:
         return None
-    if JUDGE in files:
+    if JUDGE in files and isinstance(config.model, CausalTransformerConfig):
         return Judge.from_bytes(files[JUDGE], judged_width(config.model.width))
     missing = f"these weights have no judge of replies ({JUDGE})"
     if wanted:

@@ -13,7 +13,7 @@ import math
 import re
 import zlib
 from collections import Counter, defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise, product
 from pathlib import Path
@@ -25,7 +25,8 @@ from paddle_dialog.data.records import Record
 from paddle_dialog.predictor import Prediction
 from paddle_dialog.tasks.empathetic.clauses import KINDS, Clause, Kind, clauses_of, option_of
 from paddle_dialog.tasks.empathetic.data.emotions import EMOTIONS
-from paddle_dialog.tasks.empathetic.turns import ACTS, STATEMENT, Act, Tone
+from paddle_dialog.tasks.empathetic.turns import ACTS, STATEMENT, Act, Tone, read_turn
+from paddle_dialog.text.characters import LanguageName
 
 TOP_EMOTIONS = 5
 REPEATED = {"en": 4, "zh": 6}  # words or characters in a row that nobody wants to read twice
@@ -252,17 +253,12 @@ def _bag(turn: str) -> set[str]:
 
 
 class Reflector:
-    """Mirrors what a speaker has said; which clause and frame fit is left to the judge.
+    """Mirrors what a speaker has said; which clause and frame fit is left to the judge."""
 
-    Args:
-        tone_of: the tone that suits a text.
-    """
-
-    def __init__(self, language: str, emotions: Sequence[str], tone_of: Callable[[str], Tone]) -> None:
+    def __init__(self, language: LanguageName, emotions: Sequence[str]) -> None:
         self._emotions = emotions
         self._language = language
         self._frames = read_frames(language)
-        self._tone_of = tone_of
 
     def replies(self, turn: str, felt: np.ndarray, tone: Tone, count: int) -> list[ReplyPrediction]:
         """Return replies to a turn; none is scored, so each has score 0.
@@ -293,7 +289,8 @@ class Reflector:
 
     def _clauses(self, turn: str, tone: Tone) -> list[Clause]:
         """Return the clauses of a turn that may be answered in a tone, those that have it themselves first."""
-        read = [(clause, self._tone_of(clause.text)) for clause in clauses_of(turn, self._language)]
+        found = clauses_of(turn, self._language)
+        read = [(clause, read_turn(clause.text, "", self._language).tone) for clause in found]
         return [
             replace(clause, weight=clause.weight + (own == tone != "plain"))
             for clause, own in read

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -10,7 +11,9 @@ import paddle.nn.functional as F
 from paddle import Tensor, nn
 
 from paddle_dialog.config.models import CausalTransformerConfig, PretrainedConfig
+from paddle_dialog.data.batching import pad_batch
 from paddle_dialog.decoding.paddle_steps import PrefixModel, PrefixState
+from paddle_dialog.decoding.scoring import text_log_probs
 from paddle_dialog.errors import UserError
 from paddle_dialog.layers.masks import additive_mask, length_mask
 from paddle_dialog.layers.operators import Dropout
@@ -26,7 +29,6 @@ from paddle_dialog.tasks.empathetic.data.encoding import (
     column_weights,
     smallest_vocabulary,
 )
-from paddle_dialog.tasks.empathetic.network.numpy_emo_prepend import mean_and_last
 from paddle_dialog.text.vocabulary import Vocabulary
 from paddle_dialog.training.losses import PointerCrossEntropy, SequenceCrossEntropy, mean_of
 
@@ -184,19 +186,20 @@ class PaddleEmoPrepend(PrefixModel):
         """Return the state before the first word, and probabilities [B, C] of the emotions."""
         return self.encode(source, lengths), self.call(self.network.emotion_probabilities, source, lengths)
 
-    def reply_states(self, state: PrefixState, target: np.ndarray, sizes: np.ndarray) -> np.ndarray:
-        """Return the decoder's mean output over each of K replies to one context, then its last output [K, 2 D].
-
-        Args:
-            state: of the context, before the first word.
-            target: extended ids [K, T], begin token first.
-            sizes: how many of them are real [K].
-        """
-        state = self.reorder(state, np.zeros(len(target), dtype=np.int64))
-        hidden = self.call(
-            lambda *inputs: self.network.decode(*inputs)[0], state.source, state.lengths, target
-        )
-        return mean_and_last(hidden, sizes)
+    def read_replies(
+        self, state: PrefixState, replies: Sequence[Sequence[int]]
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Read replies to one context; arguments and result as for `NumpyCausalEmoPrepend.read_replies`."""
+        rows = np.zeros(len(replies), dtype=np.int64)
+        log_probs = text_log_probs(
+            self, state.source.words, state.lengths, replies, rows.tolist(), state
+        )  # [K]
+        target, sizes = pad_batch([np.array([Vocabulary.bos_id, *reply]) for reply in replies], 0)
+        read = self.reorder(state, rows)
+        hidden = self.call(lambda *inputs: self.network.decode(*inputs)[0], read.source, read.lengths, target)
+        real = np.arange(hidden.shape[1]) < sizes[:, None]  # [K, T]
+        means = (hidden * real[..., None]).sum(axis=1) / sizes[:, None].astype(np.float32)  # [K, D]
+        return log_probs, np.concatenate([means, hidden[np.arange(len(sizes)), sizes - 1]], axis=1)
 
 
 class EmotionHead(nn.Layer):

@@ -49,13 +49,6 @@ def numpy_emo_prepend(
     return model
 
 
-def mean_and_last(hidden: np.ndarray, sizes: np.ndarray) -> np.ndarray:
-    """Return the mean and then the last of the real outputs [K, T, D] of K replies, [K, 2 D]."""
-    real = (np.arange(hidden.shape[1]) < sizes[:, None])[..., None]  # [K, T, 1]
-    means = (hidden * real).sum(axis=1) / sizes[:, None].astype(np.float32)  # [K, D]
-    return np.concatenate([means, hidden[np.arange(len(hidden)), sizes - 1]], axis=1)
-
-
 class NumpyEmoPrepend(NumpyPointerSeq2Seq):
     """Implements `StepModel` and `read_contexts` in NumPy, with the results of `EmoPrepend`.
 
@@ -93,21 +86,6 @@ class NumpyEmoPrepend(NumpyPointerSeq2Seq):
         begin = self._prepended(emotions, source.condition)  # [B, D]
         return self._begin(past, source.words, begin), emotions
 
-    def reply_states(self, state: NumpyPointerState, target: np.ndarray, sizes: np.ndarray) -> np.ndarray:
-        """Return the decoder's mean output over each of K replies to one context, then its last output [K, 2 D].
-
-        Args:
-            state: of the context, before the first word.
-            target: extended ids [K, T], begin token first.
-            sizes: how many of them are real [K].
-        """
-        state, outputs = self.reorder(state, np.zeros(len(target), dtype=np.int64)), []
-        for tokens in target.T:
-            hidden, _, past = self._append(tokens, state)  # [K, D]
-            state = state._replace(past=past)
-            outputs.append(hidden)
-        return mean_and_last(np.stack(outputs, axis=1), sizes)
-
     def _embed_source(self, source: Source) -> np.ndarray:  # type: ignore[override]
         """Embed word, role and hint of each position as the sum of their rows of the table, [B, S, D]."""
         embedded: np.ndarray = self._tables.source[self._known(source.words)]  # [B, S, D]
@@ -136,12 +114,7 @@ class NumpyEmoPrepend(NumpyPointerSeq2Seq):
 
 
 class NumpyCausalEmoPrepend(NumpyEmoPrepend):
-    """EmoPrepend in the causal family, which reads many replies to a context in one pass; arguments as above."""
-
-    def __init__(self, config: EmpatheticConfig, vocab_size: int, weights: Weights) -> None:
-        super().__init__(config, vocab_size, weights)
-        assert isinstance(self._decoder, NumpyCausalDecoder)
-        self._causal = self._decoder
+    """EmoPrepend in the causal family, which reads many replies to a context in one pass, for the judge."""
 
     def read_replies(
         self, state: NumpyPointerState, replies: Sequence[Sequence[int]]
@@ -153,13 +126,13 @@ class NumpyCausalEmoPrepend(NumpyEmoPrepend):
             replies: K of them, extended ids without begin and end token.
 
         Returns:
-            log p(reply, end | context), float64 [K], and mean and last outputs [K, 2 D].
+            log p(reply, end | context), float64 [K]; and the decoder's mean output over each, then its last [K, 2 D].
         """
-        assert isinstance(state.past, AttentionCache)
+        assert isinstance(state.past, AttentionCache) and isinstance(self._decoder, NumpyCausalDecoder)
         trie = PrefixTrie.of(replies)
         inputs = np.zeros(len(trie.tokens), dtype=np.int64)  # [N]
         embedded = self._embed_target(trie.tokens, state.begin, inputs)  # [N, D]
-        hidden, attention = self._causal.follow(embedded, trie, state.past)  # [N, D], [N, S]
+        hidden, attention = self._decoder.follow(embedded, trie, state.past)  # [N, D], [N, S]
         numbers, nodes, labels = trie.scored()  # [P] each
         scores = label_log_softmax(self._tables.output, hidden, nodes, labels, self._temperature)  # [P]
         if self._pointer is not None:
@@ -171,11 +144,6 @@ class NumpyCausalEmoPrepend(NumpyEmoPrepend):
         means = sums / trie.sizes[:, None].astype(np.float32)
         states = np.concatenate([means, hidden[nodes[ends - 1]]], axis=1)
         return np.bincount(numbers, scores.astype(np.float64), minlength=len(replies)), states
-
-    def reply_states(self, state: NumpyPointerState, target: np.ndarray, sizes: np.ndarray) -> np.ndarray:
-        """Return the decoder's mean and last outputs [K, 2 D]."""
-        replies = [reply[1:size].tolist() for reply, size in zip(target, sizes, strict=True)]
-        return self.read_replies(state, replies)[1]
 
 
 class NumpyEmotionHead:
