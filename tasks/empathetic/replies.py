@@ -14,7 +14,7 @@ import re
 import zlib
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import pairwise, product
 from pathlib import Path
 from typing import Any, Literal
@@ -273,7 +273,7 @@ class Reflector:
         best = np.argsort(-felt, kind="stable")[:LIKELY]
         likely = [self._emotions[index] for index in best if felt[index] >= MIN_EMOTION]
         likely = [emotion for emotion in likely if tone_of_emotions([emotion]) == tone]
-        found = sorted(self._clauses(turn, tone), key=lambda clause: -clause.weight)[:CLAUSES]
+        found = self._clauses(turn, tone)
         tried: dict[str, ReplyPrediction] = {}
         rounds = range(max(map(len, self._frames.values())))
         for number, clause, emotion in product(rounds, found, (*likely, ANY)):
@@ -288,14 +288,12 @@ class Reflector:
         return [*tried.values()]
 
     def _clauses(self, turn: str, tone: Tone) -> list[Clause]:
-        """Return the clauses of a turn that may be answered in a tone, those that have it themselves first."""
-        found = clauses_of(turn, self._language)
+        """Return the clauses of a turn that may be answered in a tone, the last ones and those that have it first."""
+        found = reversed(clauses_of(turn, self._language))
         read = [(clause, read_turn(clause.text, "", self._language).tone) for clause in found]
-        return [
-            replace(clause, weight=clause.weight + (own == tone != "plain"))
-            for clause, own in read
-            if own in (tone, "plain") or tone == "plain"
-        ]
+        if tone != "plain":
+            read = [pair for own in (tone, "plain") for pair in read if pair[1] == own]
+        return [clause for clause, _ in read[:CLAUSES]]
 
     def _kind(self, clause: Clause, emotion: str, tone: Tone) -> Kind:
         if emotion != ANY:
