@@ -44,7 +44,7 @@ from paddle_dialog.tasks.empathetic.replies import (
     origin_note,
     repeats,
 )
-from paddle_dialog.tasks.empathetic.turns import STATEMENT, Act, TurnReading, care_responder, read_turn
+from paddle_dialog.tasks.empathetic.turns import STATEMENT, Act, CareResponder, TurnReading, read_turn
 from paddle_dialog.text.characters import LanguageName, language_of
 
 if TYPE_CHECKING:
@@ -85,7 +85,7 @@ class EmpatheticPredictor(GenerationPredictor):
         self.encoder = make_encoder(config, self.vocabulary) if encoder is None else encoder
         self.language = self.encoder.language
         self.emotions = self.language.emotions  # in the order of the probabilities
-        self.care = care_responder(config.care)
+        self.care = CareResponder(config.care)
         self.judge = judge
 
     @cached_property
