@@ -9,6 +9,7 @@ import dataclasses
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -143,11 +144,8 @@ def _likelihood_metrics(predictor: EmpatheticPredictor, dialogues: Sequence[Dial
 
 def measure_likelihood(predictor: EmpatheticPredictor, dialogues: Sequence[Dialogue]) -> ReplyLikelihood:
     """Score the true replies, batched by length, on all cores."""
-
-    def measure(part: Sequence[Dialogue]) -> Sequence[np.ndarray]:
-        return _sums_of_replies(predictor, part)
-
-    rows = answer_all(measure, dialogues, TOGETHER * predictor.config.data.batch_size)
+    sums = partial(_sums_of_replies, predictor)
+    rows = answer_all(sums, dialogues, TOGETHER * predictor.config.data.batch_size)
     return ReplyLikelihood(*np.stack(rows, axis=1))
 
 
@@ -159,9 +157,7 @@ def _sums_of_replies(predictor: EmpatheticPredictor, dialogues: Sequence[Dialogu
 
     config, language = predictor.config, predictor.language
     longest, size = longest_target(config), len(predictor.vocabulary)
-    dataset = DialogueDataset(
-        dialogues, config, predictor.vocabulary, longest, encoder=predictor.encoder.fresh()
-    )
+    dataset = DialogueDataset(dialogues, predictor.encoder, longest)
     replies = [language.tokens_of(dialogue.target)[:longest] for dialogue in dialogues]
     sums = np.zeros([len(dialogues), 4])
     sums[:, -1] = [len(language.units(reply)) + 1 for reply in replies]

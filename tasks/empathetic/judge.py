@@ -42,10 +42,8 @@ class ReadContext:
     # What follows is None before the model has run.
     predicted: np.ndarray | None = None  # probabilities of the emotions [C]
     model: Any = None  # `NumpyEmoPrepend`, or what answers as it does through Paddle
-    batch: Any = (
-        None  # its state before the first word, a row for each context that it has read with this one
-    )
-    row: int = 0  # of this one
+    batch: Any = None  # its state before the first word, a row for each context that it has read together
+    row: int = 0  # of this context
 
     @property
     def state(self) -> Any:

@@ -100,9 +100,7 @@ class EmpatheticTask(GenerationTask):
         dataset, neutral = data.train.dataset, []
         if emotion.small_talk:
             neutral = [d.context for d in read_dialogues("small_talk", config.language) if d.emotion is None]
-        fitted = fit_emotions(dataset.encoder.fresh(), dataset.dialogues, emotion, neutral)
-        if not neutral:
-            del fitted["plainness"]
+        fitted = fit_emotions(dataset.encoder, dataset.dialogues, emotion, neutral)
         return {f"emotion_head.ngram_{name}": values for name, values in fitted.items()}
 
     def display(self, config: EmpatheticConfig, network: nn.Layer, data: TrainingData, count: int) -> Display:

@@ -65,14 +65,9 @@ def clean_turn(text: str, role: str) -> str:
     text = " ".join(_CONTROL.sub(" ", text).split())
     if not text:
         raise ValueError(f"{role} is empty")
-    check_characters(text, role)
-    return text
-
-
-def check_characters(text: str, role: str) -> None:
-    """Check that a text can be written as UTF-8."""
     if any("\ud800" <= character <= "\udfff" for character in text):
         raise ValueError(f"{role} has half of a surrogate pair; write the whole character")
+    return text
 
 
 def check_alternation(context: Sequence[str]) -> None:
@@ -226,7 +221,8 @@ def _example(record: dict[str, Any], emotions: Sequence[str]) -> Dialogue:
     if target is not None or emotion is None:
         target = clean_turn(_string(target, "'target'"), "'target'")
     if situation is not None:
-        situation = " ".join(_string(situation, "'situation'").split()) or None
+        situation = _string(situation, "'situation'")
+        situation = clean_turn(situation, "'situation'") if situation.strip() else None
     return Dialogue(context, target or "", emotion, situation)
 
 
@@ -250,7 +246,6 @@ def _cleaned(turns: Sequence[Any], role: str) -> list[str]:
 def _string(value: Any, role: str) -> str:
     if not isinstance(value, str):
         raise ValueError(f"{role} is {json.dumps(value, ensure_ascii=False)[:40]}; it must be a string")
-    check_characters(value, role)
     return value
 
 

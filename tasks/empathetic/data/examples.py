@@ -95,21 +95,17 @@ class DialogueDataset(io.Dataset):
         max_target_length: longest reply; the rest is cut.
         counts: occurrences in the training text, for training data only: some of the words seen once are shown as
             unknown, different ones in each epoch.
-        encoder: a fresh one of a model whose bundle brings its hints; made by default.
     """
 
     def __init__(
         self,
         dialogues: Sequence[Dialogue],
-        config: EmpatheticConfig,
-        vocabulary: Vocabulary,
+        encoder: DialogueEncoder,
         max_target_length: int,
         counts: Counter[str] | None = None,
-        encoder: DialogueEncoder | None = None,
     ) -> None:
         super().__init__()
-        self.dialogues = dialogues
-        self.encoder = make_encoder(config, vocabulary) if encoder is None else encoder
+        self.dialogues, self.encoder, config = dialogues, encoder, encoder.config
         self._seed, self._epoch = config.seed, 0
         self._unknown_rate = 0.0 if counts is None else config.data.unknown_rate
         self._learns_contexts = counts is not None and config.generator.context_weight > 0
@@ -213,9 +209,7 @@ def training_data(
     else:
         vocabulary = chosen_vocabulary(settings, counts, language, known)
     encoder = make_encoder(config, vocabulary, language=language)
-    dataset = DialogueDataset(
-        [*train, *more], config, vocabulary, settings.max_target_length, counts, encoder
-    )
+    dataset = DialogueDataset([*train, *more], encoder, settings.max_target_length, counts)
     notes = [
         f"training data {settings.train}: {len(train):,} examples, {dataset.cut_targets:,} replies cut to "
         f"{settings.max_target_length} words",
@@ -226,7 +220,7 @@ def training_data(
     dev = None
     if settings.dev is not None:
         dialogues, longest = read_dialogues(settings.dev, config.language), longest_target(config)
-        scored = DialogueDataset(dialogues, config, vocabulary, longest, encoder=encoder.fresh())
+        scored = DialogueDataset(dialogues, encoder, longest)
         dev = EncodedData(scored, scored.lengths)
         notes.append(f"dev data {settings.dev}: {len(dev.lengths):,} examples")
     files = {} if pieces is None else {PIECES: pieces}
@@ -278,29 +272,32 @@ def fit_emotions(
         neutral: contexts without any emotion, which a further machine separates from all others.
 
     Returns:
-        `idf` [buckets], `table` [buckets, C] that gives logits of the emotions (row 0, no feature, has zeros), and
-        `plainness` [buckets], whose weighted sum less that of bucket 0 is a logit of there being no emotion.
+        `idf` [buckets] and `table` [buckets, C] that gives logits of the emotions (row 0, no feature, has zeros);
+        with neutral contexts `plainness` [buckets], whose weighted sum less that of bucket 0 is a logit of none.
     """
     emotions, buckets = encoder.language.emotions, settings.ngram_buckets
     texts, conversations = annotated_texts(dialogues, settings.situations)
     labels = np.array([emotion_id(emotion, emotions) for _, emotion in texts], dtype=np.int64)  # [N]
-    idf, neutrality = np.zeros(buckets, dtype=np.float32), np.zeros(buckets, dtype=np.float32)
-    neutrality[0] = NEUTRAL_FROM / NEUTRAL_WIDTH
+    fitted = {"idf": np.zeros(buckets, np.float32), "table": np.zeros((buckets, len(emotions)), np.float32)}
+    if neutral:
+        fitted["plainness"] = np.zeros(buckets, np.float32)
+        fitted["plainness"][0] = NEUTRAL_FROM / NEUTRAL_WIDTH
     if len(np.unique(labels)) < 2:  # nothing to separate
-        return {"idf": idf, "table": np.zeros((buckets, len(emotions)), np.float32), "plainness": neutrality}
+        return fitted
     features = ngram_features(encoder, [turns for turns, _ in texts], settings)  # [N, buckets]
     texts_with = np.bincount(features.indices, minlength=buckets)  # [buckets]
+    idf = fitted["idf"]
     idf[1:] = np.log((1 + len(labels)) / (1 + texts_with[1:])) + 1
     features = unit_vectors(features, idf)
     machine = LinearSettings(PENALTY, ratio_power=RATIO_POWER)
-    table = fit_classifier(features, labels, conversations % HELD_OUT == 0, len(emotions), machine)
-    table[0] = 0.0
+    held_out = conversations % HELD_OUT == 0
+    fitted["table"][1:] = fit_classifier(features, labels, held_out, len(emotions), machine)[1:]
     if neutral:
         both = vstack([features, unit_vectors(ngram_features(encoder, neutral, settings), idf)])
         is_neutral = np.arange(both.shape[0]) >= len(texts)  # [N + M]
         weights = fit_machine(both, is_neutral, machine, np.where(is_neutral, NEUTRAL_WEIGHT, 1.0))
-        neutrality[1:] = weights[1:] / NEUTRAL_WIDTH
-    return {"idf": idf, "table": table, "plainness": neutrality}
+        fitted["plainness"][1:] = weights[1:] / NEUTRAL_WIDTH
+    return fitted
 
 
 def ngram_features(

@@ -224,7 +224,7 @@ class EmotionHead(nn.Layer):
             self.register_buffer("ngram_idf", paddle.zeros([settings.ngram_buckets]))
             if settings.small_talk:
                 self.register_buffer("ngram_plainness", paddle.zeros([settings.ngram_buckets]))
-        self.neutrality = settings.small_talk
+        self.recognises_neutral = settings.small_talk
         self.encoder_weight = settings.encoder_weight
         self.column_weights = column_weights(settings.character_weight)  # [G]
         self.dropout = Dropout(dropout)
@@ -255,7 +255,7 @@ class EmotionHead(nn.Layer):
         rows = F.embedding(buckets, self.ngram_table)  # [B, S * G, C]
         by_ngrams = paddle.matmul(weights.unsqueeze(1), rows).squeeze(1)  # [B, C]
         joined = self.encoder_weight * logits.detach() + by_ngrams
-        if not self.neutrality:
+        if not self.recognises_neutral:
             return joined
         neutral = (weights * self.ngram_plainness[buckets]).sum(-1) - self.ngram_plainness[0]  # [B]
         confidence = CONFIDENCE_FLOOR + (1 - CONFIDENCE_FLOOR) * F.sigmoid(-neutral)  # [B]

@@ -163,13 +163,13 @@ class NumpyEmotionHead:
             self._query = weights.take("emotion_head.query.weight", width, 1)
         self._output = weights.take("emotion_head.output.weight", width, count)
         self._weight = np.float32(config.emotion.encoder_weight)
-        self._table = self._idf = self._neutrality = None
+        self._table = self._idf = self._neutral = None
         self._column_weights = column_weights(config.emotion.character_weight)  # [G]
         if buckets:
             self._table = weights.take("emotion_head.ngram_table", buckets, count)
             self._idf = weights.take("emotion_head.ngram_idf", buckets)
             if config.emotion.small_talk:
-                self._neutrality = weights.take("emotion_head.ngram_plainness", buckets)
+                self._neutral = weights.take("emotion_head.ngram_plainness", buckets)
 
     def __call__(self, outputs: np.ndarray, lengths: np.ndarray, ngrams: np.ndarray | None) -> np.ndarray:
         """Return logits [B, C].
@@ -192,7 +192,7 @@ class NumpyEmotionHead:
             if length > 0:
                 weights /= length
                 logits[row] += weights @ self._table[present]
-            if self._neutrality is not None:
-                neutrality = np.dot(weights, self._neutrality[present]) - self._neutrality[0]
-                logits[row] *= CONFIDENCE_FLOOR + (1 - CONFIDENCE_FLOOR) / (1 + np.exp(neutrality))
+            if self._neutral is not None:
+                neutral = np.dot(weights, self._neutral[present]) - self._neutral[0]
+                logits[row] *= CONFIDENCE_FLOOR + (1 - CONFIDENCE_FLOOR) / (1 + np.exp(neutral))
         return logits
