@@ -21,9 +21,9 @@ from paddle_dialog.tasks.empathetic.data.dialogue import Dialogue
 from paddle_dialog.tasks.empathetic.data.encoding import count_words, make_encoder, reserved_entries
 from paddle_dialog.tasks.empathetic.data.examples import DialogueBatch
 from paddle_dialog.tasks.empathetic.data.language import PIECES, learn_pieces, make_language
-from paddle_dialog.tasks.empathetic.judge import judged_width
 from paddle_dialog.tasks.empathetic.network.emo_prepend import EmoPrepend
 from paddle_dialog.tasks.empathetic.prediction import EmpatheticPredictor
+from paddle_dialog.tasks.empathetic.replies import judged_width
 from paddle_dialog.text.vocabulary import Vocabulary
 
 _TRANSFORMER = {"name": "transformer", "width": 8, "num_heads": 2, "decoder_layers": 2, "dropout": 0.0}

@@ -51,10 +51,10 @@ from paddle_dialog.models.numpy_operators import (
 from paddle_dialog.models.numpy_seq2seq import NumpySeq2Seq
 from paddle_dialog.models.seq2seq import Seq2Seq
 from paddle_dialog.tasks.empathetic.data.encoding import Source
-from paddle_dialog.tasks.empathetic.judge import scored
 from paddle_dialog.tasks.empathetic.network.emo_prepend import EmoPrepend
 from paddle_dialog.tasks.empathetic.network.numpy_emo_prepend import NumpyCausalEmoPrepend, numpy_emo_prepend
 from paddle_dialog.tasks.empathetic.prediction import EmpatheticPredictor
+from paddle_dialog.tasks.empathetic.replies import scored
 
 random_case = cache(case)
 

@@ -20,26 +20,24 @@ from paddle_dialog.judge import JUDGE, Judge
 from paddle_dialog.tasks.empathetic.clauses import chinese_clauses, clauses_of, english_clauses, option_of
 from paddle_dialog.tasks.empathetic.config import EmpatheticConfig
 from paddle_dialog.tasks.empathetic.data.emotions import EMOTIONS, EMOTIONS_OF
-from paddle_dialog.tasks.empathetic.judge import (
-    FEATURES,
-    ORIGINS,
-    SHARED,
-    judge_of_bundle,
-    judged_width,
-    measured,
-    scored,
-)
 from paddle_dialog.tasks.empathetic.replies import (
     ANY,
     ANY_AGREEMENT,
+    FEATURES,
     MIN_EMOTION,
     MIN_SIMILARITY,
+    ORIGINS,
+    SHARED,
     Reflector,
     ReplyPrediction,
     WrittenReplies,
+    judge_of_bundle,
+    judged_width,
+    measured,
     read_frames,
     read_written,
     repeats,
+    scored,
     tone_of_emotions,
     units,
 )

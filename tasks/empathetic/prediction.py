@@ -32,15 +32,17 @@ from paddle_dialog.tasks.empathetic.data.encoding import (
     not_words,
     pad_sources,
 )
-from paddle_dialog.tasks.empathetic.judge import ReadContext, first_new, ordered
 from paddle_dialog.tasks.empathetic.network.numpy_emo_prepend import numpy_emo_prepend
 from paddle_dialog.tasks.empathetic.replies import (
     MIN_SIMILARITY,
     Answer,
+    ReadContext,
     Reflector,
     ReplyPrediction,
     WrittenReplies,
+    first_new,
     mirrors,
+    ordered,
     origin_note,
     repeats,
 )

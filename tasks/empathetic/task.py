@@ -24,8 +24,8 @@ from paddle_dialog.tasks.empathetic.data.dialogue import read_dialogues
 from paddle_dialog.tasks.empathetic.data.emotions import EmotionLexicon
 from paddle_dialog.tasks.empathetic.data.encoding import HINTS, VOCABULARY, make_encoder
 from paddle_dialog.tasks.empathetic.data.language import PIECES, language_of_model
-from paddle_dialog.tasks.empathetic.judge import judge_of_bundle
 from paddle_dialog.tasks.empathetic.prediction import EmpatheticPredictor
+from paddle_dialog.tasks.empathetic.replies import judge_of_bundle
 from paddle_dialog.text.vocabulary import Vocabulary
 
 if TYPE_CHECKING:

@@ -22,9 +22,8 @@ from paddle_dialog.config.models import CausalTransformerConfig
 from paddle_dialog.data.records import Record, read_records
 from paddle_dialog.errors import UserError
 from paddle_dialog.judge import JUDGE, Judge
-from paddle_dialog.tasks.empathetic.judge import FEATURES, measured, scored
 from paddle_dialog.tasks.empathetic.prediction import EmpatheticPredictor
-from paddle_dialog.tasks.empathetic.replies import ReplyPrediction
+from paddle_dialog.tasks.empathetic.replies import FEATURES, ReplyPrediction, measured, scored
 from tools.weights.judges import fit_order, judge_parser, save_with
 
 FOLDS = 5
