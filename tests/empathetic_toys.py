@@ -18,7 +18,7 @@ from paddle_dialog.data.training_data import as_tensors
 from paddle_dialog.judge import Judge
 from paddle_dialog.tasks.empathetic.config import EmpatheticConfig
 from paddle_dialog.tasks.empathetic.data.dialogue import Dialogue
-from paddle_dialog.tasks.empathetic.data.encoding import count_words, make_encoder, reserved_entries
+from paddle_dialog.tasks.empathetic.data.encoding import Source, count_words, make_encoder, reserved_entries
 from paddle_dialog.tasks.empathetic.data.examples import DialogueBatch
 from paddle_dialog.tasks.empathetic.data.language import PIECES, learn_pieces, make_language
 from paddle_dialog.tasks.empathetic.network.emo_prepend import EmoPrepend
@@ -146,7 +146,7 @@ def _save(predictor: EmpatheticPredictor, folder: Path, files: dict[str, bytes] 
 def tensors(batch: DialogueBatch) -> list[Any]:
     """Return a batch as tensors: source, lengths, target, emotion, label, mask."""
     batch = as_tensors(batch)
-    return [batch.source, batch.source_lengths, batch.target, batch.emotion, batch.label, batch.mask]
+    return [Source(*batch[:5]), batch.source_lengths, batch.target, batch.emotion, batch.label, batch.mask]
 
 
 def named(labels: Sequence[Any]) -> dict[str, Any]:

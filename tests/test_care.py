@@ -1,4 +1,4 @@
-"""What a turn means: features, the fit, the figures of what ships; and the answers to whoever needs help now."""
+"""What a turn means: features, the fit, the figures of what ships; and the answers to somebody who needs help now."""
 
 import json
 import lzma
@@ -323,8 +323,8 @@ def test_both_languages_behind_one_address():
             record = ask(client, turn)
             assert record.pop("language") == language
             assert [record] == list(model.predict_records([turn]))
-        told = ask(client, "我今天很难过", emotion="难过")
-        assert (told["emotion"], told["language"]) == ("sad", "zh")
+        given = ask(client, "我今天很难过", emotion="难过")
+        assert (given["emotion"], given["language"]) == ("sad", "zh")
         assert ask(client, "ok", language="zh")["language"] == "zh"
         hinted = ask(client, "my dog died", language="zh")
         assert hinted["language"] == "zh" and hinted["hint"].startswith("This model reads Chinese")

@@ -73,8 +73,8 @@ def test_the_emotion_can_be_set_and_given_back(predictor):
         chat.handle("/emotion prowd")
     assert chat.emotion is None
     chat.handle("/emotion  PROUD ")
-    (told,) = predictor.answer([[turn]], emotions=["proud"])
-    assert chat.handle(turn).reply == format_answer(told, is_set=True)
+    (given,) = predictor.answer([[turn]], emotions=["proud"])
+    assert chat.handle(turn).reply == format_answer(given, is_set=True)
     assert "set to proud" in (chat.handle("/emotion").note or "")
     chat.handle("/undo")
     chat.handle("/emotion auto")
@@ -97,7 +97,7 @@ def test_of_hundreds_of_turns_the_newest_are_read():
     assert predictor.answer([context[-1:]])[0].predictions[0].score != whole.predictions[0].score
 
 
-def test_odd_turns_are_answered_and_a_refused_line_is_told_in_a_sentence(predictor):
+def test_odd_turns_are_answered_and_a_refused_line_gets_a_sentence(predictor):
     notes = {
         "dog " * 2500: r"2,500 words; the model reads the last 24",
         "🏝": r"knows none of these words",
@@ -118,9 +118,9 @@ def test_odd_turns_are_answered_and_a_refused_line_is_told_in_a_sentence(predict
     }
     chat = Chat(predictor)
     for line, said in refused.items():
-        with pytest.raises(UserError, match=said) as told:
+        with pytest.raises(UserError, match=said) as raised:
             chat.handle(line)
-        assert len(str(told.value)) < 200 and chat.turns == [] and not chat.finished
+        assert len(str(raised.value)) < 200 and chat.turns == [] and not chat.finished
 
 
 @pytest.fixture(scope="module")

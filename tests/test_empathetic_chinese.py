@@ -55,7 +55,7 @@ def test_pieces_come_from_conversations_all_over_the_text():
     assert len(sample) == MAX_TURNS / 2 and sample[:2] == ["0", "6"]
 
 
-def test_faulty_pieces_and_too_little_text_are_told():
+def test_faulty_pieces_and_too_little_text_are_refused():
     with pytest.raises(UserError, match=r"pieces\.model: is no model of SentencePiece"):
         piece_splitter(b"nonsense")
     with pytest.raises(UserError, match=r"data\.piece_count: 100 pieces cannot be learned"):

@@ -139,10 +139,10 @@ def test_the_python_interface_answers_turns_and_conversations(config):
     alone = predictor.predict(["I won!"], n_best=2)[0]  # the batch changes nothing but rounding
     assert [reply.text for reply in alone] == [reply.text for reply in answers[0]]
     assert alone[0].score == pytest.approx(answers[0][0].score, abs=1e-4)
-    told, free = predictor.answer([["I won!"]], emotions=["Proud"]), predictor.answer([["I won!"]])
-    assert told[0].emotion == "proud"
-    assert told[0].predicted_emotion == free[0].emotion
-    assert told[0].predictions[0].score != free[0].predictions[0].score
+    given, free = predictor.answer([["I won!"]], emotions=["Proud"]), predictor.answer([["I won!"]])
+    assert given[0].emotion == "proud"
+    assert given[0].predicted_emotion == free[0].emotion
+    assert given[0].predictions[0].score != free[0].predictions[0].score
 
 
 def test_emoji_alone_are_read_as_words():
@@ -183,7 +183,7 @@ def test_emoji_alone_after_other_turns_get_what_suits_every_mood(model, opening,
     assert reply_to_emoji("so 😭", name) is None and reply_to_emoji("?!", name) is None
 
 
-def test_odd_input_is_answered_or_told_in_one_line(config):
+def test_odd_input_is_answered_or_refused_in_one_line(config):
     predictor = paddle_dialog.load(config.parent / "run" / "best")
     with pytest.raises(UserError, match="did you mean 'proud'"):
         predictor.answer([["hello"]], emotions=["prowd"])

@@ -228,7 +228,7 @@ def test_texts_that_share_a_conversation_are_held_out_together():
 
 
 def network_with(config, weights):
-    """Return a network whose emotions are told by fitted n-grams."""
+    """Return a network whose emotions come from fitted n-grams."""
     network = EmoPrepend(config, len(make_vocabulary()))
     for name, values in weights.items():
         getattr(network.emotion_head, f"ngram_{name}").set_value(paddle.to_tensor(values))

@@ -47,7 +47,7 @@ def test_of_a_long_context_the_end_is_read_and_roles_alternate_from_the_speaker(
     assert len({SPEAKER, LISTENER, NO_ROLE}) == 3
 
 
-def test_reserved_entries_follow_the_special_tokens(tmp_path):
+def test_reserved_entries_follow_the_special_tokens():
     counts = Counter({"dog": 2, "cat": 1})
     vocabulary = chosen_vocabulary(EmpatheticDataConfig(min_count=1), counts, ENGLISH, None)
     assert vocabulary.id("<cls>") == CLS_ID == 4

@@ -176,7 +176,7 @@ def learned(config):
     vocabulary = make_vocabulary(DIALOGUES)
     dataset = DialogueDataset(DIALOGUES, make_encoder(config, vocabulary), 50, Counter(i=2))
     made = as_tensors(collate([dataset[row] for row in range(3)]))
-    inputs = [*made.source, made.source_lengths, made.target, made.next_words]
+    inputs = [*made[:5], made.source_lengths, made.target, made.next_words]
     return inputs, {"emotion": made.emotion, "label": made.label, "mask": made.mask}
 
 

@@ -363,7 +363,7 @@ def test_a_fitted_judge_answers_as_the_raters_liked(recipe, tmp_path, liked):
     assert off == plain
 
 
-def test_a_damaged_judge_is_told(recipe, tmp_path):
+def test_a_damaged_judge_is_refused(recipe, tmp_path):
     bundle = load_bundle(recipe.parent / "run" / "best")
     files = {JUDGE: Judge(np.ones(3)).to_bytes()}
     save_bundle(dataclasses.replace(bundle, extra={**bundle.extra, **files}), tmp_path / "damaged")

@@ -80,9 +80,9 @@ def test_the_emotion_can_be_overridden(tuned):
     predictor = load_model(Path(run) / "best").predictor
     context = examples[0]["context"]
     emotions = predictor.emotions
-    told = [predictor.answer([context], emotions=[emotion])[0] for emotion in emotions[:4]]
-    assert [answer.emotion for answer in told] == list(emotions[:4])
-    assert len({answer.predictions[0].score for answer in told}) > 1  # the reply depends on it
+    given = [predictor.answer([context], emotions=[emotion])[0] for emotion in emotions[:4]]
+    assert [answer.emotion for answer in given] == list(emotions[:4])
+    assert len({answer.predictions[0].score for answer in given}) > 1  # the reply depends on it
 
 
 def test_a_labels_probability_is_that_of_its_tokens(tuned):

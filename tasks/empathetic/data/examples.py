@@ -170,11 +170,6 @@ class DialogueBatch(NamedTuple):
     label: np.ndarray  # output ids [B, T], end token last
     mask: np.ndarray  # float32 [B, T], 1 on real target tokens
 
-    @property
-    def source(self) -> Source:
-        """What the network reads of the contexts."""
-        return Source(*self[:5])
-
 
 def collate(examples: list[Example]) -> DialogueBatch:
     """Pad examples to a training batch."""
