@@ -17,12 +17,12 @@ from paddle_dialog.data.batching import as_tensors
 from paddle_dialog.judge import Judge
 from paddle_dialog.tasks.empathetic.config import EmpatheticConfig
 from paddle_dialog.tasks.empathetic.data.dialogue import Dialogue
-from paddle_dialog.tasks.empathetic.data.encoding import count_words, make_encoder, reserved_entries
+from paddle_dialog.tasks.empathetic.data.encoding import Source, count_words, make_encoder, reserved_entries
 from paddle_dialog.tasks.empathetic.data.examples import DialogueBatch
 from paddle_dialog.tasks.empathetic.data.language import PIECES, learn_pieces, make_language
-from paddle_dialog.tasks.empathetic.judge import judged_width
 from paddle_dialog.tasks.empathetic.network.emo_prepend import EmoPrepend
 from paddle_dialog.tasks.empathetic.prediction import EmpatheticPredictor
+from paddle_dialog.tasks.empathetic.replies import judged_width
 from paddle_dialog.text.vocabulary import Vocabulary
 
 _TRANSFORMER = {"name": "transformer", "width": 8, "num_heads": 2, "decoder_layers": 2, "dropout": 0.0}
@@ -145,7 +145,7 @@ def _save(predictor: EmpatheticPredictor, folder: Path, files: dict[str, bytes] 
 def tensors(batch: DialogueBatch) -> list[Any]:
     """Return a batch as tensors: source, lengths, target, emotion, label, mask."""
     batch = as_tensors(batch)
-    return [batch.source, batch.source_lengths, batch.target, batch.emotion, batch.label, batch.mask]
+    return [Source(*batch[:5]), batch.source_lengths, batch.target, batch.emotion, batch.label, batch.mask]
 
 
 def named(labels: Sequence[Any]) -> dict[str, Any]:

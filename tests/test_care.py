@@ -1,33 +1,32 @@
-"""What a turn means: features, the fit, the figures of what ships; and the answers to whoever needs help now."""
-
-from __future__ import annotations
+"""What a turn means: features, the fit, the figures of what ships; and the answers to somebody who needs help now."""
 
 import json
 import lzma
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
-from command import ROOT, Outcome, run_here
+from command import ROOT, run_here
 from empathetic_toys import chinese_predictor, random_predictor, save_chinese_model, save_model
 from hypothesis import given
 from hypothesis import strategies as st
 from serving_toys import app_of, running
 
+from paddle_dialog.data.eight_bits import EightBitWeights, quantize
 from paddle_dialog.errors import UserError
 from paddle_dialog.serving.config import LimitsConfig
 from paddle_dialog.serving.endpoint import WordFilter
 from paddle_dialog.tasks.empathetic import prediction
 from paddle_dialog.tasks.empathetic.api import ReplyEndpoint
-from paddle_dialog.tasks.empathetic.care import KINDS, CareResponder, care_responder
 from paddle_dialog.tasks.empathetic.chat_command import Chat
 from paddle_dialog.tasks.empathetic.config import CareConfig
 from paddle_dialog.tasks.empathetic.turns import (
     ACTS,
     BUCKETS,
     CARES,
+    KINDS,
     MOODS,
+    CareResponder,
     TurnReader,
     TurnReading,
     read_turn,
@@ -48,7 +47,7 @@ SAID = {  # act, mood, care of turns that a few words tell apart
 }
 
 
-def fitted(folder: Path, *arguments: object) -> Outcome:
+def fitted(folder, *arguments):
     """Run the command that fits a reader, on a few turns."""
     lines = [
         "\t".join([*labels, "", f"{turn}{mark}"])
@@ -61,7 +60,7 @@ def fitted(folder: Path, *arguments: object) -> Outcome:
     return run_here("weights/empathetic/turn_fitting", *files)
 
 
-def test_the_command_fits_a_reader_of_new_turns(tmp_path: Path) -> None:
+def test_the_command_fits_a_reader_of_new_turns(tmp_path):
     (tmp_path / "others.tsv").write_text(
         "-\t-\tself_harm\t\tdie and end it\nthanks\tgratitude\tnone\t\tthank you\n"
     )
@@ -76,7 +75,7 @@ def test_the_command_fits_a_reader_of_new_turns(tmp_path: Path) -> None:
         assert all(part.sum() == pytest.approx(1) for part in reader.probabilities(turn))
 
 
-def test_turns_of_corpora_are_found_by_their_keys(tmp_path: Path) -> None:
+def test_turns_of_corpora_are_found_by_their_keys(tmp_path):
     (tmp_path / "talks.jsonl").write_text('{"turns": ["hello  there", "hi", "my dog died"]}\n', "utf-8")
     said = [("hi", "my dog died"), ("", "hello there"), ("", "gone")]
     labels = ("statement sadness none", "greeting none none", "joke joy none")
@@ -88,13 +87,13 @@ def test_turns_of_corpora_are_found_by_their_keys(tmp_path: Path) -> None:
 
 
 @given(st.text(max_size=60), st.text(max_size=20))
-def test_any_turn_has_features(turn: str, previous: str) -> None:
+def test_any_turn_has_features(turn, previous):
     buckets, weights = turn_features(turn, previous)
     assert len({*buckets.tolist()}) == len(buckets) == len(weights) and (weights > 0).all()
     assert ((buckets >= 0) & (buckets < BUCKETS)).all()
 
 
-def test_what_looks_alike_is_read_alike() -> None:
+def test_what_looks_alike_is_read_alike():
     alike = [("我想死", "我\u200b想死"), ("I don’t", "I don't"), ("HELP", "ｈｅｌｐ")]
     for one, other in (*alike, ("我很難過", "我很难过"), ("nooooo", "noo")):
         for mine, theirs in zip(turn_features(one), turn_features(other), strict=True):
@@ -111,46 +110,46 @@ def test_what_looks_alike_is_read_alike() -> None:
         ({"surprise": 0.7, "relief": 0.3}, "plain"),
     ],
 )
-def test_the_tone_that_suits_a_mood(moods: dict[Any, float], tone: str) -> None:
+def test_the_tone_that_suits_a_mood(moods, tone):
     shares = np.array([moods.get(mood, 0.0) for mood in MOODS])
     assert TurnReading(np.eye(len(ACTS))[0], shares, "none").tone == tone
 
 
-def test_a_damaged_file_is_refused(tmp_path: Path) -> None:
+def test_a_damaged_file_is_refused(tmp_path):
     with pytest.raises(UserError, match="here: holds no reader of turns"):
         TurnReader.from_bytes(b"nonsense", "here")
-    small = TurnReader(np.ones((4, 2), np.float32)).to_bytes()
+    small = TurnReader(EightBitWeights(quantize({"table": np.ones((4, 2), np.float32)}))).to_bytes()
     with pytest.raises(UserError, match="here: has other n-grams or labels than are needed"):
         TurnReader.from_bytes(small, "here")
 
 
-def test_care_is_found_in_a_turn_of_two_languages() -> None:
+def test_care_is_found_in_a_turn_of_two_languages():
     for turn in ("老师 I want to kill myself tonight", "sorry, 我想自杀, I mean it"):
         for language in ("en", "zh"):
-            assert read_turn(turn, "", language).care == "self_harm"  # type: ignore[arg-type]
+            assert read_turn(turn, "", language).care == "self_harm"
 
 
 @pytest.mark.parametrize("language", ["en", "zh"])
-def test_the_shipped_reader_on_lines_of_a_writer_who_saw_none_of_the_others(language: Any) -> None:
+def test_the_shipped_reader_on_lines_of_a_writer_who_saw_none_of_the_others(language):
     """The figures of docs/care.md and docs/results/empathetic.md, a little below them."""
     turns = read_written(str(FRESH / f"fresh_turns_{language}.tsv"))
     readings = [read_turn(one.turn, one.previous, language) for one in turns]
     care = np.array([one.labels[2] for one in turns])
     stopped = np.array([reading.care != "none" for reading in readings])
     found, wrong = stopped[care > 0].mean(), stopped[care == 0].mean()
-    assert found >= LEAST[language]["found"] and wrong <= LEAST[language]["wrong"]
+    assert found >= MIN_FIGURES[language]["found"] and wrong <= MIN_FIGURES[language]["wrong"]
     acts = [ACTS[one.labels[0]] == reading.act for one, reading in zip(turns, readings, strict=True)]
-    assert np.mean(acts) >= LEAST[language]["acts"]
+    assert np.mean(acts) >= MIN_FIGURES[language]["acts"]
 
 
-LEAST = {
+MIN_FIGURES = {
     "en": {"found": 0.83, "wrong": 0.12, "acts": 0.92},
     "zh": {"found": 0.86, "wrong": 0.12, "acts": 0.9},
 }
 
 
 @pytest.mark.parametrize("language", ["en", "zh"])
-def test_the_labelled_turns_can_be_read(language: str) -> None:
+def test_the_labelled_turns_can_be_read(language):
     folder = ROOT / "tools/weights/empathetic/turns"
     assert len(read_written(str(folder / f"written_{language}.tsv.xz"))) > 7000
     with lzma.open(folder / f"references_{language}.txt.xz", "rt", encoding="utf-8") as lines:
@@ -158,15 +157,15 @@ def test_the_labelled_turns_can_be_read(language: str) -> None:
     assert len(rows) > 6000 and {row[2] for row in rows} <= {*CARES}
 
 
-SHIPPED = care_responder(CareConfig())
+SHIPPED = CareResponder(CareConfig())
 
 
-def answer(responder: CareResponder, *turns: str, language: Any = "en") -> str | None:
+def answer(responder, *turns, language="en"):
     previous = turns[-2] if len(turns) > 1 else ""
     return responder.answer(turns, read_turn(turns[-1], previous, language), language)
 
 
-def test_the_answer_is_in_the_language_of_the_turn() -> None:
+def test_the_answer_is_in_the_language_of_the_turn():
     chinese, english = answer(SHIPPED, "我想死"), answer(SHIPPED, "i want to die", language="zh")
     assert chinese and "12356" in chinese and "120" in chinese and "语言模型" in chinese
     assert english and "988" in english and "12356" in english and "local emergency services" in english
@@ -186,19 +185,19 @@ def test_the_answer_is_in_the_language_of_the_turn() -> None:
         ("我爸突然倒在地上，没有呼吸了", "120, 119"),
     ],
 )
-def test_each_kind_has_its_own_places_to_turn_to(turn: str, numbers: str) -> None:
+def test_each_kind_has_its_own_places_to_turn_to(turn, numbers):
     sentence = answer(SHIPPED, turn)
     assert sentence and all(number in sentence for number in numbers.split(", ")) and "\n" not in sentence
 
 
-def test_where_it_is_not_sure_a_question_is_asked() -> None:
+def test_where_it_is_not_sure_a_question_is_asked():
     reading = read_turn("I want to die", "", "en")._replace(sure=False)
     asked = SHIPPED.answer(["I want to die"], reading, "en")
     assert asked and "are you safe right now" in asked and "911" in asked and "988" not in asked
 
 
 @pytest.mark.parametrize("language", ["en", "zh"])
-def test_no_sentence_is_said_in_full_again_and_a_denial_ends_it(language: Any) -> None:
+def test_no_sentence_is_said_in_full_again_and_a_denial_ends_it(language):
     turn, more, denial = {
         "en": ("I want to kill myself.", "I still want to die.", "No, you got me wrong, I'm not suicidal."),
         "zh": ("我想自杀。", "我还是想死。", "不是，你理解错了，我没有要寻死。"),
@@ -213,12 +212,12 @@ def test_no_sentence_is_said_in_full_again_and_a_denial_ends_it(language: Any) -
     assert SHIPPED.reassurance([turn, "Hello.", denial], reading, language) is None
 
 
-def answers_of(folder: Path, text: str) -> CareResponder:
+def answers_of(folder, text):
     (folder / "answers.yaml").write_text(text, encoding="utf-8")
-    return care_responder(CareConfig(str(folder / "answers.yaml")))
+    return CareResponder(CareConfig(str(folder / "answers.yaml")))
 
 
-def test_an_operator_gives_a_sentence_in_each_language_or_of_each_kind(tmp_path: Path) -> None:
+def test_an_operator_gives_a_sentence_in_each_language_or_of_each_kind(tmp_path):
     own = answers_of(tmp_path, "en: Call 1.\nzh: >-\n  请\n  拨打\n  2。\n")
     assert answer(own, "I want to die", language="zh") == "Call 1." and answer(own, "我想死") == "请拨打 2。"
     own = answers_of(tmp_path, "".join(f"{kind}:\n  en: {kind}!\n  zh: 好\n" for kind in KINDS))
@@ -228,24 +227,22 @@ def test_an_operator_gives_a_sentence_in_each_language_or_of_each_kind(tmp_path:
 
 ENGLISH, CHINESE = answer(SHIPPED, "i want to die"), answer(SHIPPED, "我想死")
 TURNS = [("I want to die.", ENGLISH), ("我不想活了", CHINESE), ("我不想活了 😭 i'm done", CHINESE)]
-TINY: dict[str, Any] = {"decoding": {"max_length": 5, "beam_size": 3}}
+TINY = {"decoding": {"max_length": 5, "beam_size": 3}}
 
 
 @pytest.fixture(scope="module", params=["en", "zh"])
-def predictor(request: pytest.FixtureRequest) -> Any:
+def predictor(request):
     return random_predictor(**TINY) if request.param == "en" else chinese_predictor(**TINY)
 
 
 @pytest.fixture(scope="module", params=["en", "zh"])
-def recipe(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def recipe(request, tmp_path_factory):
     folder = tmp_path_factory.mktemp("care")
     return save_model(folder, **TINY) if request.param == "en" else save_chinese_model(folder, **TINY)
 
 
 @pytest.mark.parametrize(("turn", "sentence"), TURNS)
-def test_the_model_is_not_asked(
-    predictor: Any, monkeypatch: pytest.MonkeyPatch, turn: str, sentence: str
-) -> None:
+def test_the_model_is_not_asked(predictor, monkeypatch, turn, sentence):
     monkeypatch.delattr(prediction, "write_replies")
     (found,) = predictor.answer([["hi", "hello", turn]], 3)
     assert (found.care, found.emotion) == (True, None)
@@ -258,7 +255,7 @@ def test_the_model_is_not_asked(
     assert record["predictions"] == [{"text": sentence, "score": 0.0, "origin": "care"}]
 
 
-def test_others_of_the_batch_are_answered_as_without_it(predictor: Any) -> None:
+def test_others_of_the_batch_are_answered_as_without_it(predictor):
     plain = [["我今天很难过"], ["my dog died"]]
     expected = [one.as_dict() for one in predictor.answer(plain, 2)]
     mixed = predictor.answer([plain[0], ["I want to kill myself"], plain[1]], 2)
@@ -266,7 +263,7 @@ def test_others_of_the_batch_are_answered_as_without_it(predictor: Any) -> None:
     assert [one.care for one in mixed] == [False, True, False]
 
 
-def test_on_the_command_line_and_in_the_chat_which_continues_afterwards(recipe: Path) -> None:
+def test_on_the_command_line_and_in_the_chat_which_continues_afterwards(recipe):
     said, sentences = zip(*TURNS, strict=True)
     outcome = run_here("predict", "-c", recipe, *said)
     assert (outcome.status, outcome.stdout.splitlines()) == (0, [f"[care] {one}" for one in sentences])
@@ -279,27 +276,26 @@ def test_on_the_command_line_and_in_the_chat_which_continues_afterwards(recipe: 
     assert outcome.stdout.count("[care]") == 2 and "knows none" not in outcome.stderr
 
 
-def served(*predictors: Any, words: WordFilter | None = None) -> Any:
+def served(*predictors, words=None):
     """Return the running server of models."""
     models = [(predictor, [ReplyEndpoint(LimitsConfig())]) for predictor in predictors]
     return running(app_of(*models, words=words))
 
 
-def ask(client: Any, *context: str, **request: Any) -> dict[str, Any]:
+def ask(client, *context, **request):
     response = client.post("/v1/reply", json={"context": context, **request})
     assert response.status_code == 200, response.json()
-    record: dict[str, Any] = response.json()
-    return record
+    return response.json()
 
 
-def test_over_http_however_long_the_turn_is(predictor: Any) -> None:
+def test_over_http_however_long_the_turn_is(predictor):
     with served(predictor) as client:
         assert ask(client, "I went to work. " * 80 + "I want to kill myself.")["care"] is True
         refused = client.post("/v1/reply", json={"context": ["I went to work. " * 80]})
     assert refused.status_code == 422 and "1,000 characters" in refused.json()["error"]
 
 
-def test_over_http_even_with_a_banned_word(predictor: Any) -> None:
+def test_over_http_even_with_a_banned_word(predictor):
     words = WordFilter(["die", "不想活", "语言模型", "crisis", "Samaritans"])
     with served(predictor, words=words) as client:
         records = [ask(client, turn, attention=True, n_best=3) for turn, _ in TURNS]
@@ -312,7 +308,7 @@ def test_over_http_even_with_a_banned_word(predictor: Any) -> None:
     assert {"care", "hint", "language"} <= set(schema)
 
 
-def test_both_languages_behind_one_address() -> None:
+def test_both_languages_behind_one_address():
     english, chinese = random_predictor(**TINY), chinese_predictor(**TINY)
     with served(english, chinese) as client:
         cards = [card["details"] for card in client.get("/v1/models").json()["models"]]
@@ -321,8 +317,8 @@ def test_both_languages_behind_one_address() -> None:
             record = ask(client, turn)
             assert record.pop("language") == language
             assert [record] == list(model.predict_records([turn]))
-        told = ask(client, "我今天很难过", emotion="难过")
-        assert (told["emotion"], told["language"]) == ("sad", "zh")
+        given = ask(client, "我今天很难过", emotion="难过")
+        assert (given["emotion"], given["language"]) == ("sad", "zh")
         assert ask(client, "ok", language="zh")["language"] == "zh"
         hinted = ask(client, "my dog died", language="zh")
         assert hinted["language"] == "zh" and hinted["hint"].startswith("This model reads Chinese")
@@ -341,7 +337,7 @@ def test_both_languages_behind_one_address() -> None:
         ("😢 123", []),
     ],
 )
-def test_another_language_gets_a_hint(predictor: Any, turn: str, languages: list[str]) -> None:
+def test_another_language_gets_a_hint(predictor, turn, languages):
     (found,) = predictor.answer([[turn]])
     assert (found.hint is not None) == (predictor.language.name in languages)
     assert found.as_dict().get("hint") == found.hint and found.predictions[0].text
@@ -349,7 +345,7 @@ def test_another_language_gets_a_hint(predictor: Any, turn: str, languages: list
     assert found.hint is None or note == f"({found.hint})"
 
 
-def test_the_hint_is_said_beside_the_results(recipe: Path) -> None:
+def test_the_hint_is_said_beside_the_results(recipe):
     chinese = "language: zh" in recipe.read_text(encoding="utf-8")
     turn = "my dog died yesterday" if chinese else "我的狗昨天死了。"
     outcome = run_here("predict", "-c", recipe, turn)
@@ -359,7 +355,7 @@ def test_the_hint_is_said_beside_the_results(recipe: Path) -> None:
     assert json.loads(outcome.stdout)["hint"] in said + outcome.stdout and "note:" not in outcome.stderr
 
 
-def test_traditional_characters_and_half_width_signs_are_read_as_the_others() -> None:
+def test_traditional_characters_and_half_width_signs_are_read_as_the_others():
     model = chinese_predictor(**TINY)
     (plain,), (other,) = (model.predict_records([turn]) for turn in ("我很难过，真的！", "我很難過,真的!"))
     assert {**other, "context": plain["context"]} == plain

@@ -1,15 +1,11 @@
 """A chat of many turns: its state, its commands, and the tool with pipe and terminal."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import pty
 import re
 import signal
 import subprocess
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -19,18 +15,17 @@ from empathetic_toys import random_predictor, save_model
 from paddle_dialog.errors import UserError
 from paddle_dialog.tasks.empathetic.chat_command import Chat, format_answer
 from paddle_dialog.tasks.empathetic.data.emotions import EMOTIONS
-from paddle_dialog.tasks.empathetic.prediction import EmpatheticPredictor
 from paddle_dialog.tasks.empathetic.replies import Answer, ReplyPrediction
 
-TINY: dict[str, Any] = {"data": {"max_length": 24}, "decoding": {"beam_size": 2, "max_length": 5}}
+TINY = {"data": {"max_length": 24}, "decoding": {"beam_size": 2, "max_length": 5}}
 
 
 @pytest.fixture(scope="module")
-def predictor() -> EmpatheticPredictor:
+def predictor():
     return random_predictor(**TINY)
 
 
-def test_an_answer_for_reading() -> None:
+def test_an_answer_for_reading():
     probabilities = np.full(32, 0.1 / 29)
     for label, probability in (("sad", 0.5), ("lonely", 0.3), ("proud", 0.1)):
         probabilities[EMOTIONS.index(label)] = probability
@@ -42,9 +37,9 @@ def test_an_answer_for_reading() -> None:
     )
 
 
-def test_each_turn_is_answered_with_all_before_it_in_mind(predictor: EmpatheticPredictor) -> None:
+def test_each_turn_is_answered_with_all_before_it_in_mind(predictor):
     chat, turns = Chat(predictor), ["my dog died .", "  he was   called Rex .", "i won"]
-    context: list[str] = []
+    context = []
     for turn in turns:
         context.append(" ".join(turn.split()))
         (expected,) = predictor.answer([context])
@@ -55,7 +50,7 @@ def test_each_turn_is_answered_with_all_before_it_in_mind(predictor: EmpatheticP
     assert not np.allclose(alone, predictor.answer([context[:-1]])[0].probabilities)
 
 
-def test_undo_and_reset(predictor: EmpatheticPredictor) -> None:
+def test_undo_and_reset(predictor):
     chat = Chat(predictor)
     with pytest.raises(UserError, match="no turn to take back"):
         chat.handle("/undo")
@@ -69,7 +64,7 @@ def test_undo_and_reset(predictor: EmpatheticPredictor) -> None:
     assert chat.handle("my dog died .").reply == first
 
 
-def test_the_emotion_can_be_set_and_given_back(predictor: EmpatheticPredictor) -> None:
+def test_the_emotion_can_be_set_and_given_back(predictor):
     chat, turn = Chat(predictor), "my dog died ."
     assert "predicted by the model" in (chat.handle("/emotion").note or "")
     free = chat.handle(turn).reply
@@ -78,15 +73,15 @@ def test_the_emotion_can_be_set_and_given_back(predictor: EmpatheticPredictor) -
         chat.handle("/emotion prowd")
     assert chat.emotion is None
     chat.handle("/emotion  PROUD ")
-    (told,) = predictor.answer([[turn]], emotions=["proud"])
-    assert chat.handle(turn).reply == format_answer(told, is_set=True)
+    (given,) = predictor.answer([[turn]], emotions=["proud"])
+    assert chat.handle(turn).reply == format_answer(given, is_set=True)
     assert "set to proud" in (chat.handle("/emotion").note or "")
     chat.handle("/undo")
     chat.handle("/emotion auto")
     assert chat.handle(turn).reply == free
 
 
-def test_of_hundreds_of_turns_the_newest_are_read() -> None:
+def test_of_hundreds_of_turns_the_newest_are_read():
     predictor = random_predictor(**{**TINY, "decoding": {"strategy": "greedy", "max_length": 3}})
     chat, lengths = Chat(predictor), []
     read = predictor.model.read_contexts
@@ -102,9 +97,7 @@ def test_of_hundreds_of_turns_the_newest_are_read() -> None:
     assert predictor.answer([context[-1:]])[0].predictions[0].score != whole.predictions[0].score
 
 
-def test_odd_turns_are_answered_and_a_refused_line_is_told_in_a_sentence(
-    predictor: EmpatheticPredictor,
-) -> None:
+def test_odd_turns_are_answered_and_a_refused_line_gets_a_sentence(predictor):
     notes = {
         "dog " * 2500: r"2,500 words; the model reads the last 24",
         "🏝": r"knows none of these words",
@@ -125,17 +118,17 @@ def test_odd_turns_are_answered_and_a_refused_line_is_told_in_a_sentence(
     }
     chat = Chat(predictor)
     for line, said in refused.items():
-        with pytest.raises(UserError, match=said) as told:
+        with pytest.raises(UserError, match=said) as raised:
             chat.handle(line)
-        assert len(str(told.value)) < 200 and chat.turns == [] and not chat.finished
+        assert len(str(raised.value)) < 200 and chat.turns == [] and not chat.finished
 
 
 @pytest.fixture(scope="module")
-def recipe(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def recipe(tmp_path_factory):
     return save_model(tmp_path_factory.mktemp("chat"), **TINY)
 
 
-def test_piped_lines_are_answered_without_decoration(recipe: Path) -> None:
+def test_piped_lines_are_answered_without_decoration(recipe):
     lines = "\ufeffmy dog died .\n\n/emotion prowd\n/emotion proud\ni won\r\n/help\n/quit\nnever said\n"
     stdin = lines.encode() + b"\xff\n"
     outcome = run_here("chat", "-c", recipe, stdin=stdin)
@@ -150,7 +143,7 @@ def test_piped_lines_are_answered_without_decoration(recipe: Path) -> None:
     assert "error: this line is not UTF-8" in run_here("chat", "-c", recipe, stdin=b"\xff\n").stderr
 
 
-def test_a_terminal_is_prompted_and_ctrl_c_ends_with_130(recipe: Path) -> None:
+def test_a_terminal_is_prompted_and_ctrl_c_ends_with_130(recipe):
     leader, follower = pty.openpty()
     options = {"stdin": follower, "stdout": follower, "environment": {"TERM": "dumb"}}
     process = start("chat", "-c", recipe, start_new_session=True, **options)
@@ -168,7 +161,7 @@ def test_a_terminal_is_prompted_and_ctrl_c_ends_with_130(recipe: Path) -> None:
     assert b"interrupted" in stderr and b"Traceback" not in stderr
 
 
-def wait_for(terminal: int, pattern: str) -> str:
+def wait_for(terminal, pattern):
     """Return what a terminal shows up to this pattern."""
     shown = ""
     while not re.search(pattern, shown):

@@ -22,7 +22,7 @@ from hypothesis import strategies as st
 from paddle_dialog.data.corpora import read_conversations, read_poems, read_reviews
 from paddle_dialog.data.files import read_lines
 from paddle_dialog.errors import UserError
-from paddle_dialog.tasks.empathetic.data.sources import Dialogue, read_dialogues
+from paddle_dialog.tasks.empathetic.data.dialogue import Dialogue, read_dialogues
 from paddle_dialog.tasks.poem.data import Poem
 from paddle_dialog.tasks.poem.data import read_poems as read_normalised
 from paddle_dialog.text.characters import SIMPLIFIED_TABLE, _log_once, read_as_simplified

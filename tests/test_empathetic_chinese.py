@@ -1,9 +1,6 @@
 """The Chinese side of the empathetic task, from pieces to commands."""
 
-from __future__ import annotations
-
 import json
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -14,7 +11,7 @@ from hypothesis import strategies as st
 
 from paddle_dialog.errors import UserError
 from paddle_dialog.metrics import common_openings
-from paddle_dialog.tasks.empathetic.data.dialogue import Dialogue
+from paddle_dialog.tasks.empathetic.data.dialogue import Dialogue, read_dialogues
 from paddle_dialog.tasks.empathetic.data.emotions import (
     CHINESE_EMOTIONS,
     CHINESE_GROUPS,
@@ -25,20 +22,19 @@ from paddle_dialog.tasks.empathetic.data.encoding import reserved_entries
 from paddle_dialog.tasks.empathetic.data.examples import DialogueDataset, collate
 from paddle_dialog.tasks.empathetic.data.language import (
     ENGLISH,
-    MOST_TURNS,
+    MAX_TURNS,
     learn_pieces,
     make_language,
     piece_splitter,
     sample_of_turns,
 )
-from paddle_dialog.tasks.empathetic.data.sources import read_dialogues
 from paddle_dialog.tasks.empathetic.evaluation import evaluate, measure_likelihood, reply_metrics
 
 PIECES = learn_pieces(TURNS, 120)
 CHINESE = make_language("zh", PIECES)
 
 
-def test_pieces_are_learned_alike_each_time_and_cut_all_of_a_text() -> None:
+def test_pieces_are_learned_alike_each_time_and_cut_all_of_a_text():
     assert learn_pieces(TURNS, 120) == PIECES
     sample = [turn for one in read_dialogues("sample", "zh") for turn in (*one.context, one.target)]
     assert any(len(piece) > 1 for piece in piece_splitter(learn_pieces(sample, 400))(sample[0]))
@@ -48,18 +44,18 @@ def test_pieces_are_learned_alike_each_time_and_cut_all_of_a_text() -> None:
 
 @settings(max_examples=50, deadline=None)
 @given(st.text("我你难过，。？😀𠮷ab 1", min_size=1, max_size=20))
-def test_any_text_is_read_and_printed_again(text: str) -> None:
+def test_any_text_is_read_and_printed_again(text):
     plain = " ".join(text.split())
     assert CHINESE.detokenise(CHINESE.tokens_of(plain)) == plain
 
 
-def test_pieces_come_from_conversations_all_over_the_text() -> None:
-    talks = [[f"{number}", ""] for number in range(3 * MOST_TURNS)]
+def test_pieces_come_from_conversations_all_over_the_text():
+    talks = [[f"{number}", ""] for number in range(3 * MAX_TURNS)]
     sample = sample_of_turns(talks)
-    assert len(sample) == MOST_TURNS / 2 and sample[:2] == ["0", "6"]
+    assert len(sample) == MAX_TURNS / 2 and sample[:2] == ["0", "6"]
 
 
-def test_faulty_pieces_and_too_little_text_are_told() -> None:
+def test_faulty_pieces_and_too_little_text_are_refused():
     with pytest.raises(UserError, match=r"pieces\.model: is no model of SentencePiece"):
         piece_splitter(b"nonsense")
     with pytest.raises(UserError, match=r"data\.piece_count: 100 pieces cannot be learned"):
@@ -68,7 +64,7 @@ def test_faulty_pieces_and_too_little_text_are_told() -> None:
         make_language("zh", None)
 
 
-def test_the_emotions_of_each_language() -> None:
+def test_the_emotions_of_each_language():
     assert len(EMOTIONS) == 32 and tuple(CHINESE_GROUPS) == CHINESE_EMOTIONS and len(CHINESE_EMOTIONS) == 8
     known = [label for _, labels in CHINESE_GROUPS.values() for label in labels]
     assert len(known) == len(set(known)) == 13  # of CPED
@@ -82,7 +78,7 @@ def test_the_emotions_of_each_language() -> None:
     assert reserved_entries(CHINESE_EMOTIONS)[4:] == tuple(f"<{name}>" for name in CHINESE_EMOTIONS)
 
 
-def test_a_line_of_turns_gives_an_example_for_every_listeners_turn(tmp_path: Path) -> None:
+def test_a_line_of_turns_gives_an_example_for_every_listeners_turn(tmp_path):
     file = tmp_path / "talk.jsonl"
     lines = [
         {"turns": ["我难过。", "我明白。再说说吧，好吗？", "嗯。", "我在听。", "谢谢。"], "emotion": "难过"},
@@ -96,17 +92,16 @@ def test_a_line_of_turns_gives_an_example_for_every_listeners_turn(tmp_path: Pat
     ]
 
 
-def test_an_example_without_a_reply_teaches_the_emotion_alone() -> None:
+def test_an_example_without_a_reply_teaches_the_emotion_alone():
     predictor = chinese_predictor()
     dialogues = [Dialogue([TURNS[0]], "", "sad"), Dialogue([TURNS[0]], TURNS[1])]
-    encoder = predictor.encoder.fresh()
-    dataset = DialogueDataset(dialogues, predictor.config, predictor.vocabulary, 20, encoder=encoder)
+    dataset = DialogueDataset(dialogues, predictor.encoder, 20)
     batch = collate([dataset[0], dataset[1]])
     assert batch.emotion.tolist() == [emotion_id("sad", CHINESE_EMOTIONS), -1]
     assert batch.mask.sum(axis=1).tolist() == [0, len(CHINESE.tokens_of(TURNS[1])) + 1]
 
 
-def test_figures_count_characters(tmp_path: Path) -> None:
+def test_figures_count_characters(tmp_path):
     predictor = chinese_predictor(decoding={"strategy": "greedy"})
     file = tmp_path / "dev.jsonl"
     lines = [{"turns": TURNS[:4]}, {"context": ["烦死了"], "target": None, "emotion": "annoyed"}]
@@ -122,7 +117,7 @@ def test_figures_count_characters(tmp_path: Path) -> None:
     assert found["mean_length"] == pytest.approx(np.mean([len(reply) for reply in replies[:2]]), abs=1)
 
 
-def test_common_openings_by_hand() -> None:
+def test_common_openings_by_hand():
     replies = ["我理解你的难处", "我理解你呀", "你好", *(chr(0x4E00 + number) * 5 for number in range(10))]
     assert common_openings(replies, 4) == pytest.approx(11 / 13)  # two alike, and nine of eleven
     assert reply_metrics(replies, replies, CHINESE)["common_openings"] == pytest.approx(11 / 13)
@@ -137,7 +132,7 @@ TINY = (
 )
 
 
-def test_a_run_from_other_weights_keeps_the_pieces_that_the_first_has_learned(tmp_path: Path) -> None:
+def test_a_run_from_other_weights_keeps_the_pieces_that_the_first_has_learned(tmp_path):
     more, best = tmp_path / "more.jsonl", tmp_path / "run" / "best"
     more.write_text('{"turns": ["我很累。", "辛苦了。", "谢谢你。", "不客气。"]}\n', encoding="utf-8")
     first, second = (

@@ -1,7 +1,5 @@
 """The empathetic task as a user meets it, on good input and bad, and its metrics against values by hand."""
 
-from __future__ import annotations
-
 import json
 import math
 from pathlib import Path
@@ -24,10 +22,16 @@ from paddle_dialog.bundle.folder import load_bundle
 from paddle_dialog.data.batching import EncodedData, TrainingData
 from paddle_dialog.errors import UserError
 from paddle_dialog.metrics import has_phrase, has_repeated_ngram
-from paddle_dialog.tasks.empathetic.data.dialogue import Dialogue, _emoji_sentences, in_words, reply_to_emoji
+from paddle_dialog.tasks.empathetic.data.dialogue import (
+    Dialogue,
+    _emoji_sentences,
+    in_words,
+    read_dialogues,
+    reply_to_emoji,
+)
 from paddle_dialog.tasks.empathetic.data.emotions import EMOTIONS
+from paddle_dialog.tasks.empathetic.data.encoding import make_encoder
 from paddle_dialog.tasks.empathetic.data.examples import DialogueDataset, collate
-from paddle_dialog.tasks.empathetic.data.sources import read_dialogues
 from paddle_dialog.tasks.empathetic.evaluation import evaluate, glance_accuracy, reply_metrics
 from paddle_dialog.tasks.empathetic.task import TASK
 
@@ -49,7 +53,7 @@ METRICS = (
 
 
 @pytest.fixture(scope="module")
-def config(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def config(tmp_path_factory):
     """Return the recipe of a model that the train command has made on the sample."""
     folder = tmp_path_factory.mktemp("empathetic")
     path = folder / "tiny.yaml"
@@ -61,9 +65,7 @@ def config(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-def test_a_run_from_other_weights_fits_the_ngrams_anew_and_a_resumed_one_does_not(
-    config: Path, tmp_path: Path
-) -> None:
+def test_a_run_from_other_weights_fits_the_ngrams_anew_and_a_resumed_one_does_not(config, tmp_path):
     best = config.parent / "run" / "best"
     own = (f"output_dir={tmp_path}", "emotion.ngram_buckets=300", f"training.start_from={best}")
     arguments = ["-c", config, *(part for setting in own for part in ("-o", setting))]
@@ -81,7 +83,7 @@ def test_a_run_from_other_weights_fits_the_ngrams_anew_and_a_resumed_one_does_no
     )
 
 
-def test_no_emotion_is_named_where_none_is_likely_enough(config: Path) -> None:
+def test_no_emotion_is_named_where_none_is_likely_enough(config):
     command = ("predict", "-c", config, "I lost my dog.", "-o")
     (named,) = records(run_here(*command, "decoding.min_confidence=0.01", "--json"))
     (unclear,) = records(run_here(*command, "decoding.min_confidence=1", "--json"))
@@ -91,7 +93,7 @@ def test_no_emotion_is_named_where_none_is_likely_enough(config: Path) -> None:
     assert printed.startswith("[no clear emotion] ")
 
 
-def test_evaluate_reports_every_metric_and_writes_the_replies(config: Path, tmp_path: Path) -> None:
+def test_evaluate_reports_every_metric_and_writes_the_replies(config, tmp_path):
     dialogues = (Path("tasks/empathetic/sample.jsonl")).read_text(encoding="utf-8").splitlines()[:9]
     data, replies = tmp_path / "some.jsonl", tmp_path / "replies.jsonl"
     data.write_text("\n".join(dialogues), encoding="utf-8")
@@ -113,7 +115,7 @@ def test_evaluate_reports_every_metric_and_writes_the_replies(config: Path, tmp_
     assert likely == {name: result[name] for name in likely}
 
 
-def test_perplexities_are_those_of_single_dialogues(config: Path) -> None:
+def test_perplexities_are_those_of_single_dialogues(config):
     from paddle_dialog.tasks.empathetic.evaluation import measure_likelihood
 
     predictor = paddle_dialog.load(config.parent / "run" / "best")
@@ -130,20 +132,20 @@ def test_perplexities_are_those_of_single_dialogues(config: Path) -> None:
     assert result["perplexity_per_example"] == pytest.approx(expected)
 
 
-def test_the_python_interface_answers_turns_and_conversations(config: Path) -> None:
+def test_the_python_interface_answers_turns_and_conversations(config):
     predictor = paddle_dialog.load(config.parent / "run" / "best")
     answers = predictor.predict(["I won!", ["I won!", "What?", "A car."]], n_best=2)
     assert [len(replies) for replies in answers] == [2, 2]
     alone = predictor.predict(["I won!"], n_best=2)[0]  # the batch changes nothing but rounding
     assert [reply.text for reply in alone] == [reply.text for reply in answers[0]]
     assert alone[0].score == pytest.approx(answers[0][0].score, abs=1e-4)
-    told, free = predictor.answer([["I won!"]], emotions=["Proud"]), predictor.answer([["I won!"]])
-    assert told[0].emotion == "proud"
-    assert told[0].predicted_emotion == free[0].emotion
-    assert told[0].predictions[0].score != free[0].predictions[0].score
+    given, free = predictor.answer([["I won!"]], emotions=["Proud"]), predictor.answer([["I won!"]])
+    assert given[0].emotion == "proud"
+    assert given[0].predicted_emotion == free[0].emotion
+    assert given[0].predictions[0].score != free[0].predictions[0].score
 
 
-def test_emoji_alone_are_read_as_words() -> None:
+def test_emoji_alone_are_read_as_words():
     codes = (*range(0x1F600, 0x1F650), *range(0x1F910, 0x1F930), *range(0x1F970, 0x1F97B))
     for language in ("en", "zh"):
         assert [chr(code) for code in codes if in_words(chr(code), language) == chr(code)] == []
@@ -165,9 +167,7 @@ def test_emoji_alone_are_read_as_words() -> None:
         ("empathetic_zh", "我的狗昨天死了。", "笑容", "哭出来"),
     ],
 )
-def test_emoji_alone_after_other_turns_get_what_suits_every_mood(
-    model: str, opening: str, smile: str, tears: str
-) -> None:
+def test_emoji_alone_after_other_turns_get_what_suits_every_mood(model, opening, smile, tears):
     reader = paddle_dialog.load(model)
     name = reader.language.name
     known = _emoji_sentences(name)
@@ -183,7 +183,7 @@ def test_emoji_alone_after_other_turns_get_what_suits_every_mood(
     assert reply_to_emoji("so 😭", name) is None and reply_to_emoji("?!", name) is None
 
 
-def test_odd_input_is_answered_or_told_in_one_line(config: Path) -> None:
+def test_odd_input_is_answered_or_refused_in_one_line(config):
     predictor = paddle_dialog.load(config.parent / "run" / "best")
     with pytest.raises(UserError, match="did you mean 'proud'"):
         predictor.answer([["hello"]], emotions=["prowd"])
@@ -197,7 +197,7 @@ def test_odd_input_is_answered_or_told_in_one_line(config: Path) -> None:
             predictor.predict(["hello", context])
 
 
-def test_odd_turns_are_answered(tmp_path: Path) -> None:
+def test_odd_turns_are_answered(tmp_path):
     recipe = save_model(tmp_path, decoding={"beam_size": 2, "max_length": 3})
     turns = {
         "x" * 10_000: "x" * 10_000,
@@ -252,11 +252,11 @@ def test_reply_metrics_together():
     }
 
 
-def test_accuracy_counts_the_annotated_dialogues_alone_and_a_run_shows_it() -> None:
+def test_accuracy_counts_the_annotated_dialogues_alone_and_a_run_shows_it():
     config, vocabulary = make_config(), make_vocabulary()
     network, dataset = (
         make_network(config, len(vocabulary)),
-        DialogueDataset(DIALOGUES, config, vocabulary, 20),
+        DialogueDataset(DIALOGUES, make_encoder(config, vocabulary), 20),
     )
     predictor = predictor_of(config, network, vocabulary)
     guesses = np.stack(predictor.predict_emotions([d.context for d in DIALOGUES])).argmax(-1)
@@ -272,7 +272,7 @@ def test_accuracy_counts_the_annotated_dialogues_alone_and_a_run_shows_it() -> N
         assert shown.scalars == {"emotion_accuracy": glance_accuracy(predictor, DIALOGUES)}
 
 
-def test_no_switch_of_the_replies_moves_the_protocol() -> None:
+def test_no_switch_of_the_replies_moves_the_protocol():
     judged = judged_predictor()
     found = evaluate(judged, "sample", None)
     judged.judge = None

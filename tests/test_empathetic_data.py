@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 from paddle_dialog.errors import UserError
 from paddle_dialog.metrics import has_phrase
+from paddle_dialog.tasks.empathetic.data.dialogue import Dialogue, read_dialogues
 from paddle_dialog.tasks.empathetic.data.emotions import EMOTIONS
 from paddle_dialog.tasks.empathetic.data.language import (
     ABBREVIATIONS,
@@ -23,7 +24,6 @@ from paddle_dialog.tasks.empathetic.data.language import (
     detokenise,
     tokenise,
 )
-from paddle_dialog.tasks.empathetic.data.sources import Dialogue, read_dialogues
 
 HEADER = "conv_id,utterance_idx,context,prompt,speaker_idx,utterance,selfeval,tags"
 ROWS = [

@@ -1,19 +1,15 @@
 """Dialogues and conversations as numbers: contexts, extended ids, singletons, what is learned, batches."""
 
-from __future__ import annotations
-
 import json
 from collections import Counter
-from pathlib import Path
 
 import numpy as np
-import pytest
 from empathetic_toys import DIALOGUES, make_config, make_vocabulary
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from paddle_dialog.tasks.empathetic.config import EmpatheticDataConfig
-from paddle_dialog.tasks.empathetic.data.dialogue import Dialogue
+from paddle_dialog.tasks.empathetic.data.dialogue import Dialogue, read_conversations
 from paddle_dialog.tasks.empathetic.data.emotions import EMOTIONS, EmotionLexicon, emotion_id
 from paddle_dialog.tasks.empathetic.data.encoding import (
     CLS_ID,
@@ -27,11 +23,11 @@ from paddle_dialog.tasks.empathetic.data.encoding import (
     DialogueEncoder,
     chosen_vocabulary,
     count_words,
+    make_encoder,
     reserved_entries,
 )
 from paddle_dialog.tasks.empathetic.data.examples import DialogueDataset, collate, longest_target
 from paddle_dialog.tasks.empathetic.data.language import ENGLISH
-from paddle_dialog.tasks.empathetic.data.sources import read_conversations
 from paddle_dialog.text.vocabulary import SPECIAL_TOKENS, Vocabulary
 
 
@@ -40,9 +36,7 @@ from paddle_dialog.text.vocabulary import SPECIAL_TOKENS, Vocabulary
     st.lists(st.lists(st.sampled_from("abcdef"), min_size=1, max_size=5), min_size=1, max_size=6),
     st.integers(1, 20),
 )
-def test_of_a_long_context_the_end_is_read_and_roles_alternate_from_the_speaker(
-    turns: list[list[str]], room: int
-) -> None:
+def test_of_a_long_context_the_end_is_read_and_roles_alternate_from_the_speaker(turns, room):
     encoder = DialogueEncoder(make_vocabulary(), make_config(data={"max_length": room}))
     context = encoder.context([" ".join(turn) for turn in turns])
     roles = [(SPEAKER, LISTENER)[place % 2] for place, turn in enumerate(turns) for _ in turn]
@@ -53,7 +47,7 @@ def test_of_a_long_context_the_end_is_read_and_roles_alternate_from_the_speaker(
     assert len({SPEAKER, LISTENER, NO_ROLE}) == 3
 
 
-def test_reserved_entries_follow_the_special_tokens(tmp_path: Path) -> None:
+def test_reserved_entries_follow_the_special_tokens():
     counts = Counter({"dog": 2, "cat": 1})
     vocabulary = chosen_vocabulary(EmpatheticDataConfig(min_count=1), counts, ENGLISH, None)
     assert vocabulary.id("<cls>") == CLS_ID == 4
@@ -61,12 +55,12 @@ def test_reserved_entries_follow_the_special_tokens(tmp_path: Path) -> None:
     assert vocabulary.decode([40, 41]) == ["dog", "cat"]
 
 
-def test_a_turn_that_examples_repeat_counts_once() -> None:
+def test_a_turn_that_examples_repeat_counts_once():
     dialogues = [Dialogue(["a"], "b"), Dialogue(["a", "b", "c"], "d"), Dialogue(["a"], "e")]
     assert count_words(dialogues) == Counter(a=2, b=1, c=1, d=1, e=1)
 
 
-def test_a_context_is_packed_with_roles_hints_and_extended_ids() -> None:
+def test_a_context_is_packed_with_roles_hints_and_extended_ids():
     vocabulary = Vocabulary([*SPECIAL_TOKENS, *reserved_entries(), "good", "dog"])
     encoder = DialogueEncoder(vocabulary, make_config(), EmotionLexicon(["good"]))
     context = encoder.context(["Rex good dog", "Fido", "Rex"])
@@ -81,12 +75,12 @@ def test_a_context_is_packed_with_roles_hints_and_extended_ids() -> None:
     assert target.tolist() == [size + 1, 40, Vocabulary.unk_id]
 
 
-def dataset(rate: float = 0.5) -> DialogueDataset:
+def dataset(rate=0.5):
     config = make_config(data={"unknown_rate": rate})
-    return DialogueDataset(DIALOGUES, config, make_vocabulary(), 50, count_words(DIALOGUES))
+    return DialogueDataset(DIALOGUES, make_encoder(config, make_vocabulary()), 50, count_words(DIALOGUES))
 
 
-def test_some_words_seen_once_are_unknown_in_an_epoch_and_others_in_the_next() -> None:
+def test_some_words_seen_once_are_unknown_in_an_epoch_and_others_in_the_next():
     data, size = dataset(), len(make_vocabulary())
     seen = []
     for epoch in range(20):
@@ -102,11 +96,11 @@ def test_some_words_seen_once_are_unknown_in_an_epoch_and_others_in_the_next() -
     assert {"died", "called"} <= hidden
     assert not hidden & {"dog", "rex", ".", "my"}  # seen more than once
     data.set_epoch(0)
-    counted = DialogueDataset(DIALOGUES, make_config(), make_vocabulary(), 50)
+    counted = DialogueDataset(DIALOGUES, make_encoder(make_config(), make_vocabulary()), 50)
     assert (counted[0].source.words < size).all()  # dev data stay as they are
 
 
-def test_a_hidden_word_of_the_reply_is_unknown_or_copied() -> None:
+def test_a_hidden_word_of_the_reply_is_unknown_or_copied():
     data, size = dataset(rate=1.0), len(make_vocabulary())
     assert data[1].target.tolist()[0] == Vocabulary.unk_id  # "congratulations" stands in no context
     assert set(data[0].target.tolist()) & set(data[0].source.words.tolist())
@@ -114,8 +108,8 @@ def test_a_hidden_word_of_the_reply_is_unknown_or_copied() -> None:
     assert [word >= size for word in words] == [True, True, False, True, True]  # "a" is no singleton
 
 
-def test_a_batch_is_shifted_by_begin_and_end() -> None:
-    data = DialogueDataset(DIALOGUES, make_config(), make_vocabulary(), 2)
+def test_a_batch_is_shifted_by_begin_and_end():
+    data = DialogueDataset(DIALOGUES, make_encoder(make_config(), make_vocabulary()), 2)
     assert data.cut_targets == 2
     batch = collate([data[0], data[1]])
     lengths, target_in, target_out = batch.source_lengths, batch.target, batch.label
@@ -131,14 +125,14 @@ END, UNKNOWN = Vocabulary.eos_id, Vocabulary.unk_id
 MARKED = {"generator": {"context_weight": 1.0}, "data": {"mark_turns": True}}
 
 
-def written(folder: Path, *conversations: list[str]) -> str:
+def written(folder, *conversations):
     """Return a file of conversations."""
     path = folder / "talk.jsonl"
     path.write_text("".join(json.dumps({"turns": turns, "source": "x"}) + "\n" for turns in conversations))
     return str(path)
 
 
-def test_a_short_conversation_is_one_piece_and_a_long_one_several(tmp_path: Path) -> None:
+def test_a_short_conversation_is_one_piece_and_a_long_one_several(tmp_path):
     path = written(tmp_path, ["a", "b c", "d", "e"], ["f", "g", "h"])
     assert read_conversations(path, 100) == [
         Dialogue(["a", "b c", "d"], "e", new_turns=3),
@@ -157,12 +151,10 @@ def test_a_short_conversation_is_one_piece_and_a_long_one_several(tmp_path: Path
     sizes=st.lists(st.lists(st.integers(1, 9), min_size=2, max_size=15), min_size=1, max_size=4),
     room=st.integers(1, 40),
 )
-def test_every_turn_that_is_answered_is_learned_exactly_once(
-    sizes: list[list[int]], room: int, tmp_path_factory: pytest.TempPathFactory
-) -> None:
+def test_every_turn_that_is_answered_is_learned_exactly_once(sizes, room, tmp_path_factory):
     names = iter(range(1000))
     conversations = [[" ".join([f"t{next(names)}"] * size) for size in own] for own in sizes]
-    learned: list[str] = []
+    learned = []
     for piece in read_conversations(written(tmp_path_factory.mktemp("talk"), *conversations), room):
         assert len(piece.context) % 2 and 1 <= piece.new_turns <= len(piece.context)
         learned += [*piece.context[-piece.new_turns :], piece.target]
@@ -175,14 +167,14 @@ def test_every_turn_that_is_answered_is_learned_exactly_once(
     assert learned == [turn for own in conversations for turn in own[: len(own) // 2 * 2]]
 
 
-def encoder(max_length: int = 100) -> tuple[DialogueEncoder, Vocabulary]:
+def encoder(max_length=100):
     """Return an encoder that marks turns and knows the words a, b, c and d."""
     vocabulary = make_vocabulary([Dialogue(["a b"], "c d")])
     config = make_config("causal", **{**MARKED, "data": {"mark_turns": True, "max_length": max_length}})
     return DialogueEncoder(vocabulary, config), vocabulary
 
 
-def test_contexts_are_learned_from_mark_to_end_turn_by_turn() -> None:
+def test_contexts_are_learned_from_mark_to_end_turn_by_turn():
     made, vocabulary = encoder()
     a, b, c = map(vocabulary.id, "abc")
     turns = ["a b", "c x a", "b"]
@@ -195,7 +187,7 @@ def test_contexts_are_learned_from_mark_to_end_turn_by_turn() -> None:
     assert made.learned(context, turns, 1).tolist() == [0, 0, 0, 0, 0, 0, 0, 0, b, END]
 
 
-def test_of_a_cut_context_what_is_left_is_learned() -> None:
+def test_of_a_cut_context_what_is_left_is_learned():
     made, vocabulary = encoder(max_length=5)
     a, b = map(vocabulary.id, "ab")
     turns = ["d d d", "c x a", "b"]
@@ -205,12 +197,12 @@ def test_of_a_cut_context_what_is_left_is_learned() -> None:
     assert made.learned(context, turns, 1).tolist() == [0, 0, 0, 0, b, END]
 
 
-def test_training_data_alone_tell_what_follows() -> None:
+def test_training_data_alone_tell_what_follows():
     _, vocabulary = encoder()
     dialogue = Dialogue(["a b", "c", "d"], "a", new_turns=2)
     config = make_config("causal", **MARKED)
     training, dev = (
-        DialogueDataset([dialogue], config, vocabulary, 9, counts)[0].next_words
+        DialogueDataset([dialogue], make_encoder(config, vocabulary), 9, counts)[0].next_words
         for counts in (Counter(a=2), None)
     )
     c, d = map(vocabulary.id, "cd")
@@ -218,13 +210,13 @@ def test_training_data_alone_tell_what_follows() -> None:
     assert dev is None
 
 
-def test_a_long_reply_of_dev_data_still_finds_positions() -> None:
+def test_a_long_reply_of_dev_data_still_finds_positions():
     config = make_config(
         "causal", model={"max_positions": 110}, data={"max_length": 30, "max_target_length": 60}
     )
     assert longest_target(config) == 110 - 31 - 1
     _, vocabulary = encoder()
     long = Dialogue(["a " * 40], "b " * 90)
-    example = DialogueDataset([long], config, vocabulary, longest_target(config))[0]
+    example = DialogueDataset([long], make_encoder(config, vocabulary), longest_target(config))[0]
     assert len(example.source.words) + len(example.target) + 1 == 110
     assert np.all(example.target == vocabulary.id("b"))

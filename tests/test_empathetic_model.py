@@ -1,13 +1,9 @@
 """The network of the empathetic task, its loss by hand, and toys that each family learns."""
 
-from __future__ import annotations
-
 import json
 import math
 import re
 from collections import Counter
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import paddle
@@ -30,19 +26,18 @@ from paddle_dialog.errors import UserError
 from paddle_dialog.recipes import load_config
 from paddle_dialog.tasks.empathetic.data.dialogue import Dialogue
 from paddle_dialog.tasks.empathetic.data.emotions import EMOTIONS, emotion_id
-from paddle_dialog.tasks.empathetic.data.encoding import FIRST_EMOTION_ID
+from paddle_dialog.tasks.empathetic.data.encoding import FIRST_EMOTION_ID, make_encoder
 from paddle_dialog.tasks.empathetic.data.examples import DialogueDataset, collate
-from paddle_dialog.tasks.empathetic.network.emo_prepend import EmoPrepend
-from paddle_dialog.tasks.empathetic.network.loss import EmpatheticLoss, Outputs
+from paddle_dialog.tasks.empathetic.network.emo_prepend import EmoPrepend, EmpatheticLoss, Outputs
 
 LEARNED = {"generator": {"context_weight": 0.5}, "data": {"mark_turns": True}}
 # Two words of the first context are outside this vocabulary, so that copying has something to do.
 VOCABULARY = make_vocabulary(DIALOGUES[1:])
 
 
-def batch(config: Any, emotions: bool = False) -> list[paddle.Tensor]:
+def batch(config, emotions=False):
     """Return the collated toy dialogues: source, lengths, target, emotion, label, mask."""
-    dataset = DialogueDataset(DIALOGUES, config, VOCABULARY, 50)
+    dataset = DialogueDataset(DIALOGUES, make_encoder(config, VOCABULARY), 50)
     examples = [dataset[index] for index in range(len(dataset))]
     if emotions:
         examples = [
@@ -51,10 +46,10 @@ def batch(config: Any, emotions: bool = False) -> list[paddle.Tensor]:
     return tensors(collate(examples))
 
 
-def test_the_reference_recipe_has_the_published_size() -> None:
+def test_the_reference_recipe_has_the_published_size():
     task, config = load_config(ROOT / "configs" / "reference" / "empathetic.yaml")
     network = task.build_network(config, dict.fromkeys(task.vocabulary_names, 10_000))
-    modules: dict[str, int] = {}
+    modules = {}
     for name, parameter in network.named_parameters():
         module = name.partition(".")[0]
         modules[module] = modules.get(module, 0) + math.prod(parameter.shape)
@@ -68,7 +63,7 @@ def test_the_reference_recipe_has_the_published_size() -> None:
     assert sum(modules.values()) == 2_689_501
 
 
-def test_a_given_emotion_takes_the_place_of_the_prediction() -> None:
+def test_a_given_emotion_takes_the_place_of_the_prediction():
     network = make_network(make_config(), len(VOCABULARY))
     source, lengths, *_ = batch(make_config(), emotions=True)
     ids = paddle.to_tensor([FIRST_EMOTION_ID + emotion_id(d.emotion or "") for d in DIALOGUES])
@@ -83,7 +78,7 @@ def test_a_given_emotion_takes_the_place_of_the_prediction() -> None:
     np.testing.assert_allclose(predicted.numpy(), (same @ rows).numpy(), atol=1e-5)
 
 
-def test_the_reply_teaches_the_emotion_head_nothing() -> None:
+def test_the_reply_teaches_the_emotion_head_nothing():
     network = make_network(make_config(), len(VOCABULARY))
     source, lengths, target, *labels = batch(make_config())
     EmpatheticLoss(emotion_weight=0.0)(*network(*source, lengths, target), **named(labels)).backward()
@@ -92,7 +87,7 @@ def test_the_reply_teaches_the_emotion_head_nothing() -> None:
 
 
 @pytest.mark.parametrize("pointer", [True, False])
-def test_the_loss_has_the_emotions_of_annotated_rows_and_a_smoothed_reply(pointer: bool) -> None:
+def test_the_loss_has_the_emotions_of_annotated_rows_and_a_smoothed_reply(pointer):
     config = make_config(generator={"pointer": pointer})
     network = make_network(config, len(VOCABULARY))
     source, lengths, target, emotion, label, mask = batch(config)
@@ -116,13 +111,13 @@ def test_the_loss_has_the_emotions_of_annotated_rows_and_a_smoothed_reply(pointe
     np.testing.assert_array_equal(criterion.token_nll.numpy(), smooth.token_nll.numpy())
 
 
-def test_a_vocabulary_without_room_for_the_reserved_entries_is_refused() -> None:
+def test_a_vocabulary_without_room_for_the_reserved_entries_is_refused():
     with pytest.raises(UserError, match="a vocabulary of 39 is too small: 40 entries are reserved"):
         EmoPrepend(make_config(), 39)
 
 
 @pytest.mark.parametrize("family", MODELS)
-def test_a_model_learns_replies_emotions_and_copying(family: str) -> None:
+def test_a_model_learns_replies_emotions_and_copying(family):
     # "rex" is outside the vocabulary and stands in the first context and its reply.
     vocabulary = make_vocabulary([*DIALOGUES[1:], Dialogue(["was a good dog"], "was a good dog .")])
     config = make_config(
@@ -131,7 +126,7 @@ def test_a_model_learns_replies_emotions_and_copying(family: str) -> None:
     paddle.seed(3)
     network = EmoPrepend(config, len(vocabulary))
     optimizer = paddle.optimizer.Adam(0.02, parameters=network.parameters())
-    dataset = DialogueDataset(DIALOGUES, config, vocabulary, 50)
+    dataset = DialogueDataset(DIALOGUES, make_encoder(config, vocabulary), 50)
     source, lengths, target, *labels = tensors(collate([dataset[index] for index in range(3)]))
     criterion = EmpatheticLoss()
     for _ in range(250 if family == "lstm" else 80):
@@ -150,7 +145,7 @@ def test_a_model_learns_replies_emotions_and_copying(family: str) -> None:
 LOG2 = math.log(2)
 
 
-def peaked(shape: list[int], label: np.ndarray, odds: float) -> paddle.Tensor:
+def peaked(shape, label, odds):
     """Return logits of two classes a row by which the label has `odds` to 1."""
     logits = np.zeros([*shape, 2], dtype="float32")
     np.put_along_axis(logits, label[..., None], math.log(odds), -1)
@@ -158,7 +153,7 @@ def peaked(shape: list[int], label: np.ndarray, odds: float) -> paddle.Tensor:
 
 
 @pytest.mark.parametrize("learns", [False, True])
-def test_context_words_count_in_the_mean(learns: bool) -> None:
+def test_context_words_count_in_the_mean(learns):
     label = np.array([[1, 0], [1, 0]])
     mask = paddle.to_tensor([[1.0, 1.0], [1.0, 0.0]])
     others = {}
@@ -176,17 +171,17 @@ def test_context_words_count_in_the_mean(learns: bool) -> None:
     np.testing.assert_allclose(criterion.token_nll.numpy(), [[LOG2, LOG2], [LOG2, 0.0]], rtol=1e-6)
 
 
-def learned(config: Any) -> tuple[list[Any], dict[str, Any]]:
+def learned(config):
     """Return the collated toys as training data: what the network takes, and what the criterion does."""
     vocabulary = make_vocabulary(DIALOGUES)
-    dataset = DialogueDataset(DIALOGUES, config, vocabulary, 50, Counter(i=2))
+    dataset = DialogueDataset(DIALOGUES, make_encoder(config, vocabulary), 50, Counter(i=2))
     made = as_tensors(collate([dataset[row] for row in range(3)]))
-    inputs = [*made.source, made.source_lengths, made.target, made.next_words]
+    inputs = [*made[:5], made.source_lengths, made.target, made.next_words]
     return inputs, {"emotion": made.emotion, "label": made.label, "mask": made.mask}
 
 
 @pytest.mark.parametrize("pointer", [True, False])
-def test_the_loss_of_a_network_in_training_has_all_its_parts(pointer: bool) -> None:
+def test_the_loss_of_a_network_in_training_has_all_its_parts(pointer):
     config = make_config(
         "causal", generator={"context_weight": 0.5, "pointer": pointer}, data=LEARNED["data"]
     )
@@ -209,7 +204,7 @@ def test_the_loss_of_a_network_in_training_has_all_its_parts(pointer: bool) -> N
     assert float(criterion(*outputs, **labels)) == pytest.approx(expected, rel=1e-4)
 
 
-def test_a_context_word_is_learned_from_what_stands_before_it() -> None:
+def test_a_context_word_is_learned_from_what_stands_before_it():
     config = make_config("causal", **LEARNED)
     network = make_network(config, len(make_vocabulary(DIALOGUES)))
     network.train()
@@ -246,7 +241,7 @@ TALK = [
 ]
 
 
-def test_a_toy_with_further_conversations_is_learned_by_heart(tmp_path: Path) -> None:
+def test_a_toy_with_further_conversations_is_learned_by_heart(tmp_path):
     examples = [
         {"context": [said], "target": answer, "emotion": emotion}
         for said, (answer, emotion) in ANSWERS.items()

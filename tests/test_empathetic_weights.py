@@ -1,7 +1,5 @@
 """The scripts that made the empathetic weights, each on tiny data to its end."""
 
-from __future__ import annotations
-
 import json
 import lzma
 import os
@@ -13,8 +11,7 @@ import pytest
 from command import ROOT, run_here
 
 import paddle_dialog
-from paddle_dialog.tasks.empathetic.data.dialogue import Dialogue, check_alternation
-from paddle_dialog.tasks.empathetic.data.sources import read_dialogues
+from paddle_dialog.tasks.empathetic.data.dialogue import Dialogue, check_alternation, read_dialogues
 from tools.weights.empathetic.prepare import changed_subjects, shortened
 
 FOLDER = ROOT / "tools" / "weights" / "empathetic"
@@ -25,11 +22,11 @@ DIALOGUES = [Dialogue([f"first {n} ."], f"reply {n} .", EMOTIONS[n % 4]) for n i
 ]
 
 
-def run(*words: object) -> int:
+def run(*words):
     return run_here("weights/empathetic/prepare", *words).status
 
 
-def test_a_conversation_follows_the_end_of_another_with_its_own_emotion_and_reply() -> None:
+def test_a_conversation_follows_the_end_of_another_with_its_own_emotion_and_reply():
     made = changed_subjects(DIALOGUES, 1.0, seed=3)
     assert 60 < len(made) <= 80
     known = {(tuple(d.context), d.target): d for d in DIALOGUES}
@@ -54,7 +51,7 @@ def test_a_conversation_follows_the_end_of_another_with_its_own_emotion_and_repl
 YEAR, TEN = "这一年里发生了太多的事，换谁都会觉得累。", "一二三四五六七八九十"
 
 
-def test_dialogues_are_mixed_with_small_talk_and_changed_subjects(tmp_path: Path) -> None:
+def test_dialogues_are_mixed_with_small_talk_and_changed_subjects(tmp_path):
     file = tmp_path / "mixed.jsonl.xz"
     assert run("mixed", "sample", file, "--changed-subjects", 0.5, "--small-talk", 2) == 0
     sample, talk = read_dialogues("sample"), read_dialogues("small_talk")
@@ -74,11 +71,11 @@ def test_dialogues_are_mixed_with_small_talk_and_changed_subjects(tmp_path: Path
         ("一" * 50, "一" * 20 + "。"),
     ],
 )
-def test_replies_are_cut_to_one_or_two_sentences(reply: str, cut: str) -> None:
+def test_replies_are_cut_to_one_or_two_sentences(reply, cut):
     assert shortened(reply, 20) == cut
 
 
-def test_conversations_are_shortened(tmp_path: Path) -> None:
+def test_conversations_are_shortened(tmp_path):
     file, long = tmp_path / "talk.jsonl", "我明白你的心情。这一年你太累了。你愿意多说一点吗？"
     file.write_text(json.dumps({"turns": [long, long]}), encoding="utf-8")
     assert run("shortened", file, tmp_path / "short.jsonl", "--characters", 20) == 0
@@ -86,7 +83,7 @@ def test_conversations_are_shortened(tmp_path: Path) -> None:
     assert record == {"turns": [long, "我明白你的心情。这一年你太累了。"]}
 
 
-def test_labels_of_single_lines_are_examples_without_a_reply(tmp_path: Path) -> None:
+def test_labels_of_single_lines_are_examples_without_a_reply(tmp_path):
     lines = {
         "turns": ["姥姥", "您藏东西呢", "没藏", "我藏什么呀", "好吧"],
         "emotions": ["neutral", "neutral", "astonished", "depress", "sadness"],
@@ -111,7 +108,7 @@ TINY = (
 )
 
 
-def test_the_weights_are_made_from_corpora_to_bundles(tmp_path: Path) -> None:
+def test_the_weights_are_made_from_corpora_to_bundles(tmp_path):
     names = ("english", "edos", "chinese", "labelled")
     english, edos, chinese, labelled = (tmp_path / f"{name}.jsonl" for name in names)
     sourced = [{"source": name, "turns": ["hello there", "hi"]} for name in ("self_dialogue", "topical_chat")]
@@ -155,7 +152,7 @@ def test_the_weights_are_made_from_corpora_to_bundles(tmp_path: Path) -> None:
         assert predictor.judge is not None and predictor.predict(["hello"])[0]
 
 
-def test_the_conversations_can_be_read() -> None:
+def test_the_conversations_can_be_read():
     from tools.weights.empathetic.judge_fitting import read_ratings
 
     for language, talks in (("en", 350), ("zh", 300)):

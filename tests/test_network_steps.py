@@ -49,7 +49,7 @@ from paddle_dialog.tasks.empathetic.data.encoding import Source
 from paddle_dialog.tasks.empathetic.network.emo_prepend import EmoPrepend
 from paddle_dialog.tasks.empathetic.network.numpy_emo_prepend import NumpyCausalEmoPrepend, numpy_emo_prepend
 from paddle_dialog.tasks.empathetic.prediction import EmpatheticPredictor
-from paddle_dialog.tasks.empathetic.reading import log_probs
+from paddle_dialog.tasks.empathetic.replies import scored
 
 random_case = cache(case)
 
@@ -189,20 +189,15 @@ def test_given_texts_score_as_by_the_network(name: str, data: st.DataObject) -> 
         for model in (made.paddle, made.arrays)
     )
     np.testing.assert_allclose(found, expected, atol=2e-3, rtol=1e-3)
-    if not hasattr(made.arrays, "reply_states"):
-        return
-    state, emotions = made.arrays.read_contexts(source, lengths)
-    np.testing.assert_allclose(emotions, made.paddle.read_contexts(source, lengths)[1], atol=1e-5)
-    sizes = np.array([len(text) + 1 for text in texts])
-    target = np.zeros((len(texts), sizes.max()), dtype=np.int64)
-    for line, text in zip(target, texts, strict=True):
-        line[: len(text) + 1] = [2, *text]
-    theirs = made.paddle.reply_states(made.paddle.encode(source, lengths), target, sizes)
-    np.testing.assert_allclose(made.arrays.reply_states(state, target, sizes), theirs, atol=1e-4)
+    if name in EMPATHETIC:
+        state, emotions = made.arrays.read_contexts(source, lengths)
+        np.testing.assert_allclose(emotions, made.paddle.read_contexts(source, lengths)[1], atol=1e-5)
     if isinstance(made.arrays, NumpyCausalEmoPrepend):
         scores, states = made.arrays.read_replies(state, texts)
         np.testing.assert_allclose(scores, expected, atol=2e-3, rtol=1e-3)
-        np.testing.assert_allclose(states, theirs, atol=1e-4)
+        theirs = made.paddle.read_replies(made.paddle.encode(source, lengths), texts)
+        np.testing.assert_allclose(theirs[0], expected, atol=1e-6)
+        np.testing.assert_allclose(states, theirs[1], atol=1e-4)
 
 
 @pytest.mark.parametrize("name", SERVED)
@@ -356,8 +351,9 @@ def test_a_context_is_read_once_for_emotion_and_replies(monkeypatch: pytest.Monk
     monkeypatch.setattr(encoder, "read", lambda x, sizes: (lengths.append(len(x)), read(x, sizes))[1])
     (answer,) = predictor.answer([CONTEXTS[0]], 2)
     (context,) = predictor.understand(predictor.read([CONTEXTS[0]]))
-    likely = log_probs(predictor.encoder, [each.tokens for each in answer.predictions], context)
-    np.testing.assert_allclose(likely, [each.score for each in answer.predictions], atol=1e-4)
+    again, _ = scored(predictor.encoder, context, answer.predictions)
+    scores = ([each.score for each in some] for some in (again, answer.predictions))
+    np.testing.assert_allclose(*scores, atol=1e-4)
     assert lengths == [1, 1]
 
 

@@ -1,13 +1,10 @@
 """Which reply is said: written replies and those that mirror what was said, the judge's order, manners, its fit."""
 
-from __future__ import annotations
-
 import dataclasses
 import json
 import re
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -23,27 +20,24 @@ from paddle_dialog.judge import JUDGE, Judge
 from paddle_dialog.tasks.empathetic.clauses import chinese_clauses, clauses_of, english_clauses, option_of
 from paddle_dialog.tasks.empathetic.config import EmpatheticConfig
 from paddle_dialog.tasks.empathetic.data.emotions import EMOTIONS, EMOTIONS_OF
-from paddle_dialog.tasks.empathetic.judge import (
-    FEATURES,
-    ORIGINS,
-    SHARED,
-    judge_of_bundle,
-    judged_width,
-    measured,
-)
-from paddle_dialog.tasks.empathetic.prediction import EmpatheticPredictor
-from paddle_dialog.tasks.empathetic.reading import ReadContext
 from paddle_dialog.tasks.empathetic.replies import (
     ANY,
     ANY_AGREEMENT,
+    FEATURES,
     MIN_EMOTION,
     MIN_SIMILARITY,
+    ORIGINS,
+    SHARED,
     Reflector,
     ReplyPrediction,
     WrittenReplies,
+    judge_of_bundle,
+    judged_width,
+    measured,
     read_frames,
     read_written,
     repeats,
+    scored,
     tone_of_emotions,
     units,
 )
@@ -53,18 +47,11 @@ from paddle_dialog.tasks.empathetic.turns import ACTS, STATEMENT, read_turn
 TURNS = Path(__file__).parent / "data" / "clauses.tsv"
 
 
-def test_clauses_are_mirrored() -> None:
+def test_clauses_are_mirrored():
     for line in TURNS.read_text(encoding="utf-8").splitlines():
         language, turn, *wanted = line.split("\t")
         found = clauses_of(turn, language)
         assert [one.text if language == "en" else f"{one.text}|{one.kind}" for one in found] == wanted, turn
-
-
-def test_what_is_about_the_speaker_and_of_a_good_length_comes_first() -> None:
-    first = max(
-        english_clauses("It was a long day. My sister forgot my birthday again."), key=lambda c: c.weight
-    )
-    assert first.text == "your sister forgot your birthday again"
 
 
 @pytest.mark.parametrize(
@@ -78,19 +65,19 @@ def test_what_is_about_the_speaker_and_of_a_good_length_comes_first() -> None:
         ("去海边还是去山里好呢", "zh", "去山里"),
     ],
 )
-def test_the_last_option_of_a_choice(turn: str, language: str, option: str | None) -> None:
+def test_the_last_option_of_a_choice(turn, language, option):
     assert option_of(turn, language) == option
 
 
 @given(st.text(max_size=80))
-def test_any_text_is_read_and_no_first_person_is_left(text: str) -> None:
+def test_any_text_is_read_and_no_first_person_is_left(text):
     assert not any("我" in clause.text for clause in chinese_clauses(text + "，我很难过。"))
     for clause in english_clauses(text + ". I lost my keys."):
         assert not re.search(r"\b(?:i|my|me|myself)\b", clause.text, re.IGNORECASE | re.ASCII)
 
 
 @pytest.mark.parametrize("language", ["en", "zh"])
-def test_every_frame_has_its_place_and_every_emotion_a_frame(language: str) -> None:
+def test_every_frame_has_its_place_and_every_emotion_a_frame(language):
     frames = read_frames(language)
     emotions = {*EMOTIONS_OF[language], ANY}
     assert {emotion for _, emotion in frames} <= emotions
@@ -104,11 +91,11 @@ def test_every_frame_has_its_place_and_every_emotion_a_frame(language: str) -> N
     assert all(frames[kind, ANY] for kind in kinds)
 
 
-def reflector(language: str) -> Reflector:
-    return Reflector(language, EMOTIONS_OF[language], lambda text: read_turn(text, "", language).tone)
+def reflector(language):
+    return Reflector(language, EMOTIONS_OF[language])
 
 
-def test_frames_are_those_of_the_likeliest_emotions_of_the_tone() -> None:
+def test_frames_are_those_of_the_likeliest_emotions_of_the_tone():
     emotions = EMOTIONS_OF["en"]
     turn = "My dog died last night. I miss him so much."
     felt = np.full(len(emotions), 0.01)
@@ -132,13 +119,13 @@ def test_frames_are_those_of_the_likeliest_emotions_of_the_tone() -> None:
         ("zh", "手术很成功，肿瘤都切干净了！", "glad", "不好受|滋味|心疼|不容易"),
     ],
 )
-def test_joy_never_gets_sorrow_and_grief_never_joy(language: str, turn: str, tone: Any, never: str) -> None:
+def test_joy_never_gets_sorrow_and_grief_never_joy(language, turn, tone, never):
     felt = np.full(len(EMOTIONS_OF[language]), 1 / len(EMOTIONS_OF[language]))
     found = reflector(language).replies(turn, felt, tone, 12)
     assert found and not [reply.text for reply in found if re.search(never, reply.text)]
 
 
-def test_of_a_turn_with_good_and_bad_news_the_other_clause_is_left() -> None:
+def test_of_a_turn_with_good_and_bad_news_the_other_clause_is_left():
     felt = np.full(32, 1 / 32)
     turn = "My dog died this morning. I passed my driving test!"
     found = reflector("en").replies(turn, felt, "glad", 12)
@@ -151,7 +138,7 @@ WIDTH = 8  # of the toys' models
 
 
 @pytest.mark.parametrize("language", ["en", "zh"])
-def test_written_replies_are_for_every_act_and_say_nothing_twice(language: str) -> None:
+def test_written_replies_are_for_every_act_and_say_nothing_twice(language):
     replies = read_written(language)
     assert {reply.act for reply in replies} == {*range(len(ACTS))}
     assert len({reply.text for reply in replies}) == len(replies) >= 400
@@ -160,10 +147,10 @@ def test_written_replies_are_for_every_act_and_say_nothing_twice(language: str) 
         assert {*reply.emotions} <= {*EMOTIONS_OF[language]}
 
 
-def test_the_cosine_of_turns_is_that_of_scikit_learn() -> None:
+def test_the_cosine_of_turns_is_that_of_scikit_learn():
     written = WrittenReplies("en", EMOTIONS)
 
-    def grams(turn: str) -> list[str]:
+    def grams(turn):
         words = units(turn)
         return [*words, *("_".join(pair) for pair in pairwise(words))]
 
@@ -180,7 +167,7 @@ def test_the_cosine_of_turns_is_that_of_scikit_learn() -> None:
     np.testing.assert_allclose([one.similarity for one in found], cosines[places], atol=1e-9)
 
 
-def test_replies_to_statements_are_chosen_by_what_is_felt() -> None:
+def test_replies_to_statements_are_chosen_by_what_is_felt():
     written = WrittenReplies("en", EMOTIONS)
     by_text = {reply.text: reply for reply in written.replies}
     statement = np.eye(len(ACTS))[STATEMENT]
@@ -199,20 +186,20 @@ def test_replies_to_statements_are_chosen_by_what_is_felt() -> None:
 # The order.
 
 
-def read_context(found: EmpatheticPredictor, *turns: str) -> ReadContext:
+def read_context(found, *turns):
     return found.understand(found.read([list(turns)]))[0]
 
 
-def candidate(text: str, origin: Any = "model", **features: Any) -> ReplyPrediction:
+def candidate(text, origin="model", **features):
     return ReplyPrediction(text, -1.0, tuple(units(text)), origin, **features)
 
 
-def test_what_the_judge_reads_by_hand() -> None:
+def test_what_the_judge_reads_by_hand():
     found = judged_predictor()
     context = read_context(found, "my dog died", "oh no ! who ?", "my dog")
     acts = np.arange(len(ACTS)) / 100
     every = [candidate("why ?"), candidate("oh no !", "written", act=3, similarity=0.5, agreement=0.25)]
-    rows = measured(found.encoder, context, acts, every)
+    rows = measured(context, acts, every, scored(found.encoder, context, every)[1])
     assert rows.shape == (2, judged_width(WIDTH)) == (2, FEATURES + 6 * WIDTH)
     size = 2 + len(ACTS)
     np.testing.assert_allclose(rows[0, :size], [1, -1, *acts])
@@ -226,7 +213,7 @@ def test_what_the_judge_reads_by_hand() -> None:
     np.testing.assert_array_equal(states[1][1], states[0][1])
 
 
-def judge_of(**weights: float) -> Judge:
+def judge_of(**weights):
     """Return a judge that counts the origin of a reply alone."""
     values = np.zeros(judged_width(WIDTH), np.float32)
     for origin, weight in weights.items():
@@ -244,9 +231,7 @@ SAID_BACK = ["my dog died last night .", "Your dog died last night. Oh no!", "he
         (SAID_BACK, ["written", "written", "model"]),  # a statement is said back at most every other time
     ],
 )
-def test_prepared_replies_are_ordered_by_the_judge_and_the_generator_fills_up(
-    turns: list[str], origins: list[str]
-) -> None:
+def test_prepared_replies_are_ordered_by_the_judge_and_the_generator_fills_up(turns, origins):
     found = judged_predictor(replies={"written": 2, "reflections": 2})
     assert found.judge is not None
     (answer,) = found.answer([turns], n_best=3)
@@ -254,13 +239,13 @@ def test_prepared_replies_are_ordered_by_the_judge_and_the_generator_fills_up(
     (context,) = found._emotion_of_last_turn([read_context(found, *turns)])
     acts = found.read_turn(turns).acts
     prepared = [one for one in answer.predictions if one.origin != "model"]
-    values = found.judge(measured(found.encoder, context, acts, prepared))
+    values = found.judge(measured(context, acts, *scored(found.encoder, context, prepared)))
     assert (np.diff(values) <= 1e-5).all()
     assert answer.act == ACTS[int(acts.argmax())] == answer.as_dict()["act"]
     assert found.answer([turns])[0].predictions == answer.predictions[:1]
 
 
-def test_the_same_answers_alone_and_in_a_batch() -> None:
+def test_the_same_answers_alone_and_in_a_batch():
     found = judged_predictor()
     contexts = [
         ["my dog died ."],
@@ -271,7 +256,7 @@ def test_the_same_answers_alone_and_in_a_batch() -> None:
     assert together == [[one.text for one in found.answer([one], 5)[0].predictions] for one in contexts]
 
 
-def test_nothing_is_said_twice_and_no_reflection_follows_another() -> None:
+def test_nothing_is_said_twice_and_no_reflection_follows_another():
     found = judged_predictor(judge_of(reflected=2.0, written=1.0))
     turns = ["My dog died last night."]
     said = []
@@ -295,14 +280,14 @@ def test_nothing_is_said_twice_and_no_reflection_follows_another() -> None:
         ("这段日子很辛苦。", ["甲", "唉，这段日子一定不好过。", "乙"], "zh", False),
     ],
 )
-def test_what_was_said_before(reply: str, turns: list[str], language: str, is_said: bool) -> None:
+def test_what_was_said_before(reply, turns, language, is_said):
     assert repeats(reply, turns, language) is is_said
 
 
 # The emotion.
 
 
-def test_the_newest_turn_decides_and_a_silent_one_does_not(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_newest_turn_decides_and_a_silent_one_does_not(monkeypatch):
     found = judged_predictor()
     sad, proud = (np.full(32, 1e-3) for _ in range(2))
     sad[EMOTIONS.index("sad")] = proud[EMOTIONS.index("proud")] = 1 - 31e-3
@@ -324,7 +309,7 @@ def test_the_newest_turn_decides_and_a_silent_one_does_not(monkeypatch: pytest.M
 # Settings and bundles.
 
 
-def test_without_a_judge_the_generator_answers_alone(caplog: pytest.LogCaptureFixture) -> None:
+def test_without_a_judge_the_generator_answers_alone(caplog):
     caplog.set_level("INFO", "paddle_dialog")
     config = EmpatheticConfig("empathetic")
     assert judge_of_bundle(config, {}) is None and "the generator answers alone" in caplog.messages[0]
@@ -334,7 +319,7 @@ def test_without_a_judge_the_generator_answers_alone(caplog: pytest.LogCaptureFi
 
 
 @pytest.fixture(scope="module")
-def recipe(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def recipe(tmp_path_factory):
     """Return the recipe of a random model; its run has no judge."""
     return save_model(tmp_path_factory.mktemp("judged"), "causal", decoding={"beam_size": 4, "max_length": 6})
 
@@ -343,7 +328,7 @@ STATEMENTS = [f"My {one} died last {night}." for one in ("dog", "cat", "bird") f
 
 
 @pytest.mark.parametrize("liked", ["reflected", "written"])
-def test_a_fitted_judge_answers_as_the_raters_liked(recipe: Path, tmp_path: Path, liked: str) -> None:
+def test_a_fitted_judge_answers_as_the_raters_liked(recipe, tmp_path, liked):
     """Through both commands: fitted to ratings, then asked."""
     weights = recipe.parent / "run" / "best"
     felt = np.full(len(EMOTIONS), 1 / len(EMOTIONS))
@@ -351,7 +336,7 @@ def test_a_fitted_judge_answers_as_the_raters_liked(recipe: Path, tmp_path: Path
     lines = []
     for number, turn in enumerate(STATEMENTS * 4):
         tone = read_turn(turn, "", "en").tone
-        mirrored = Reflector("en", EMOTIONS, lambda text: "plain").replies(turn, felt, tone, 4)
+        mirrored = Reflector("en", EMOTIONS).replies(turn, felt, tone, 4)
         reflected = [one.text for one in mirrored]
         rated = [
             {"text": text, "sensible": is_liked, "specific": is_liked, "empathy": 1 + 4 * is_liked}
@@ -378,7 +363,7 @@ def test_a_fitted_judge_answers_as_the_raters_liked(recipe: Path, tmp_path: Path
     assert off == plain
 
 
-def test_a_damaged_judge_is_told(recipe: Path, tmp_path: Path) -> None:
+def test_a_damaged_judge_is_refused(recipe, tmp_path):
     bundle = load_bundle(recipe.parent / "run" / "best")
     files = {JUDGE: Judge(np.ones(3)).to_bytes()}
     save_bundle(dataclasses.replace(bundle, extra={**bundle.extra, **files}), tmp_path / "damaged")

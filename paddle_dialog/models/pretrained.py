@@ -69,20 +69,35 @@ class PretrainedLM(nn.Layer):
 
     Args:
         config: where it is, and what of it is trained.
+        vocab_size: V, to be checked; 0 where no weights were tuned.
         vocabulary: ours; V tokens.
         columns: the model's token for each of them [V].
-        written: bool [V], which of them a text may have.
+        written: bool [V], which of them a text may have besides its end and what is unknown.
 
     Attributes:
         weights_elsewhere: names of the weights that are frozen, which bundles leave to the model's own folder.
     """
 
     def __init__(
-        self, config: PretrainedConfig, vocabulary: Vocabulary, columns: np.ndarray, written: np.ndarray
+        self,
+        config: PretrainedConfig,
+        vocab_size: int,
+        vocabulary: Vocabulary,
+        columns: np.ndarray,
+        written: np.ndarray,
     ) -> None:
         super().__init__()
+        folder = base_folder(config)
+        if vocab_size not in (0, len(vocabulary)):
+            raise UserError(
+                f"model.pretrained: {folder} has {len(vocabulary):,} tokens and marks, and the vocabulary of the "
+                f"weights {vocab_size:,}; name the model that they were trained on"
+            )
         self.vocabulary = vocabulary
         self.model = load_model(config)
+        self._tokenizer = load_tokenizer(folder)
+        end = self._tokenizer.eos_token_id
+        self._start = [index for index in self._tokenizer("").input_ids if index != end]  # of every prompt
         # A tuple, because the layers belong to the network.
         self._lora = () if config.lora is None else (add_lora(self.model, config.lora),)
         self.weights_elsewhere = frozenset(
@@ -93,6 +108,7 @@ class PretrainedLM(nn.Layer):
         self._mixed = config.dtype == "bfloat16" and paddle.get_device() != "cpu"
         self.register_buffer("columns", paddle.to_tensor(columns, dtype="int64"), persistable=False)
         floor = np.where(written, 0.0, _NEVER).astype(np.float32)
+        floor[[Vocabulary.unk_id, Vocabulary.eos_id]] = 0.0
         self.register_buffer("floor", paddle.to_tensor(floor), persistable=False)
 
     def begin(self, ids: Sequence[Sequence[int]]) -> tuple[Tensor, PretrainedState]:
@@ -184,23 +200,15 @@ class PretrainedSeq2Seq(PretrainedLM):
         self, config: PretrainedConfig, vocab_size: int, vocabulary: Vocabulary, prompt: Prompt
     ) -> None:
         folder = base_folder(config)
-        self_tokens = characters(folder)
-        tokenizer = load_tokenizer(folder)
-        if vocab_size not in (0, len(vocabulary)):
-            raise UserError(
-                f"model.pretrained: {folder} has {len(vocabulary):,} characters and marks, and the vocabulary of the "
-                f"weights {vocab_size:,}; name the model that they were trained on"
-            )
+        known, tokenizer = characters(folder), load_tokenizer(folder)
         *self._end, begin = tokenizer.encode(BEGIN, add_special_tokens=False)
         end = tokenizer.eos_token_id
         special = {Vocabulary.bos_id: begin, Vocabulary.unk_id: tokenizer.unk_token_id}
-        columns = [self_tokens.get(token, special.get(index)) for index, token in enumerate(vocabulary)]
+        columns = [known.get(token, special.get(index)) for index, token in enumerate(vocabulary)]
         columns = [end if column is None else column for column in columns]
-        written = np.array([token in self_tokens for token in vocabulary])
-        written[[Vocabulary.unk_id, Vocabulary.eos_id]] = True
-        super().__init__(config, vocabulary, np.array(columns), written)
-        self._tokenizer, self._characters, self._prompt = tokenizer, self_tokens, prompt
-        self._start = [index for index in tokenizer("").input_ids if index != end]
+        written = np.array([token in known for token in vocabulary])
+        super().__init__(config, vocab_size, vocabulary, np.array(columns), written)
+        self._characters, self._prompt = known, prompt
 
     def forward(self, source: Tensor, source_lengths: Tensor, target: Tensor) -> Tensor:
         """Return logits of every next token, given the true ones before it.

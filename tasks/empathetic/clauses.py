@@ -14,8 +14,7 @@ Kind = Literal["trouble", "good", "plan", "wish", "plain"]
 KINDS: tuple[Kind, ...] = get_args(Kind)
 
 # English.
-SHORTEST_WORDS, LONGEST_WORDS = 3, 14  # words of a clause
-LIKELIEST_WORDS = 8
+MIN_WORDS, MAX_WORDS = 3, 14  # words of a clause
 
 # A full stop inside a number or after an abbreviation ends nothing.
 _ENGLISH_SENTENCE = re.compile(r"(?:\b(?:Mrs?|Ms|Dr|St|Prof|Jr|Sr)\.(?= )|\d\.(?=\d)|[^.!?;\n])+([.!?;\n]*)")
@@ -38,9 +37,8 @@ _BE = re.compile(
 _OF_YOU = {"am": "are", "was": "were", "wasn't": "weren't"}
 
 # Chinese.
-SHORTEST_CHARACTERS, LONGEST_CHARACTERS = 4, 22  # of a clause
-LONGEST_PAIR = 26  # characters of two together
-LIKELIEST_CHARACTERS = 13
+MIN_CHARACTERS, MAX_CHARACTERS = 4, 22  # of a clause
+MAX_PAIR = 26  # characters of two together
 
 _CHINESE_SENTENCE = re.compile(r"[^。！？；!?;\n~…]+([。！？；!?;\n~…]*)")
 _COMMA = re.compile(r"[，,：:]")
@@ -63,8 +61,7 @@ class Clause:
     """What the speaker has said, as the listener says it: "my dog died" is "your dog died"."""
 
     text: str  # without a full stop
-    kind: Kind  # what it is to the speaker where no mood says so
-    weight: float  # the higher, the more it seems to be what the speaker wants heard
+    kind: Kind = "plain"  # what it is to the speaker where no mood says so
 
 
 def option_of(turn: str, language: str) -> str | None:
@@ -89,10 +86,7 @@ def english_clauses(turn: str) -> list[Clause]:
         whole = sentence[0].removesuffix(sentence[1])
         text = _usable_english(whole)
         found += [text] if text is not None else _usable_parts(whole)
-    return [
-        Clause(_english_mirrored(text), "plain", _english_weight(text, place / len(found)))
-        for place, text in enumerate(found)
-    ]
+    return [Clause(_english_mirrored(text)) for text in found]
 
 
 def _usable_parts(sentence: str) -> list[str]:
@@ -119,7 +113,7 @@ def _usable_english(part: str, of_speaker: bool = True) -> str | None:
     if of_speaker and _english_pattern("past", "(?:just |only )?{}").match(text) is not None:
         text = f"I {text[:1].lower()}{text[1:]}"
     own = text.split()
-    if not SHORTEST_WORDS <= len(own) <= LONGEST_WORDS or _ADDRESSED.search(text):
+    if not MIN_WORDS <= len(own) <= MAX_WORDS or _ADDRESSED.search(text):
         return None
     if _english_pattern("empty", "{}").match(text):
         return None
@@ -150,14 +144,6 @@ def _english_pattern(name: str, form: str) -> re.Pattern[str]:
     return re.compile(form.format(rf"(?:{listed})\b"), re.IGNORECASE)
 
 
-def _english_weight(text: str, place: float) -> float:
-    """Prefer what is about the speaker, of a good length, and late in the turn (`place` in 0–1)."""
-    own = text.lower().split()
-    first = own[0].replace("’", "'")
-    about = 1.0 * (first in _words("en", "first")) - 0.5 * (first in _words("en", "vague"))
-    return about + 0.3 * place - abs(len(own) - LIKELIEST_WORDS) / 12
-
-
 def chinese_clauses(turn: str) -> list[Clause]:
     """Return the clauses of a turn that can be mirrored, and each two neighbours that are short."""
     found: list[str] = []
@@ -166,12 +152,9 @@ def chinese_clauses(turn: str) -> list[Clause]:
         for part, following in pairwise(parts):
             if part is not None:
                 found.append(part)
-                if following is not None and len(part) + len(following) <= LONGEST_PAIR:
+                if following is not None and len(part) + len(following) <= MAX_PAIR:
                     found.append(f"{part}，{following}")
-    return [
-        Clause(_chinese_mirrored(text), _chinese_kind(text), _chinese_weight(text, place / len(found)))
-        for place, text in enumerate(found)
-    ]
+    return [Clause(_chinese_mirrored(text), _chinese_kind(text)) for text in found]
 
 
 def _statements(sentence: str, mark: str) -> list[str]:
@@ -192,7 +175,7 @@ def _usable_chinese(part: str) -> str | None:
     while (lead := _chinese_pattern("leads", "^").match(text)) is not None:
         text = text[lead.end() :]
     text = re.sub("^我(?:总|老|一直)?(?:觉得|感觉|感到)自己", "我觉得自己", text.replace("我却", "我", 1))
-    if not SHORTEST_CHARACTERS <= len(text) <= LONGEST_CHARACTERS:
+    if not MIN_CHARACTERS <= len(text) <= MAX_CHARACTERS:
         return None
     excluded = (("unusable", ""), ("unfinished", "^"), ("ends", "$"))
     return None if any(_chinese_pattern(name, at).search(text) for name, at in excluded) else text
@@ -210,11 +193,6 @@ def _chinese_kind(text: str) -> Kind:
         return "plan"
     kinds: tuple[Kind, ...] = () if _MISSED.match(text) else ("plan", "wish")
     return next((kind for kind in kinds if _chinese_pattern(kind, _SUBJECT).match(text)), "plain")
-
-
-def _chinese_weight(text: str, place: float) -> float:
-    """Prefer what is about the speaker, of a good length, and late in the turn (`place` in 0–1)."""
-    return 0.5 * ("我" in text) + 0.4 * place - abs(len(text) - LIKELIEST_CHARACTERS) / 20
 
 
 @cache

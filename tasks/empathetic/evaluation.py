@@ -9,6 +9,7 @@ import dataclasses
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -32,10 +33,9 @@ from paddle_dialog.metrics import (
 from paddle_dialog.processes import answer_all
 from paddle_dialog.task import Display
 from paddle_dialog.tasks.empathetic.config import EmpatheticConfig
-from paddle_dialog.tasks.empathetic.data.dialogue import Dialogue
+from paddle_dialog.tasks.empathetic.data.dialogue import Dialogue, read_dialogues
 from paddle_dialog.tasks.empathetic.data.emotions import EMOTIONS, emotion_id
 from paddle_dialog.tasks.empathetic.data.language import ENGLISH, Language
-from paddle_dialog.tasks.empathetic.data.sources import read_dialogues
 from paddle_dialog.tasks.empathetic.prediction import EmpatheticPredictor
 from paddle_dialog.tasks.empathetic.replies import Answer
 from paddle_dialog.text.vocabulary import Vocabulary
@@ -144,11 +144,8 @@ def _likelihood_metrics(predictor: EmpatheticPredictor, dialogues: Sequence[Dial
 
 def measure_likelihood(predictor: EmpatheticPredictor, dialogues: Sequence[Dialogue]) -> ReplyLikelihood:
     """Score the true replies, batched by length, on all cores."""
-
-    def measure(part: Sequence[Dialogue]) -> Sequence[np.ndarray]:
-        return _sums_of_replies(predictor, part)
-
-    rows = answer_all(measure, dialogues, TOGETHER * predictor.config.data.batch_size)
+    sums = partial(_sums_of_replies, predictor)
+    rows = answer_all(sums, dialogues, TOGETHER * predictor.config.data.batch_size)
     return ReplyLikelihood(*np.stack(rows, axis=1))
 
 
@@ -156,13 +153,11 @@ def _sums_of_replies(predictor: EmpatheticPredictor, dialogues: Sequence[Dialogu
     """Return the numbers of `ReplyLikelihood` for each reply."""
     from paddle_dialog.metrics import token_losses
     from paddle_dialog.tasks.empathetic.data.examples import DialogueDataset, collate, longest_target
-    from paddle_dialog.tasks.empathetic.network.loss import EmpatheticLoss
+    from paddle_dialog.tasks.empathetic.network.emo_prepend import EmpatheticLoss
 
     config, language = predictor.config, predictor.language
     longest, size = longest_target(config), len(predictor.vocabulary)
-    dataset = DialogueDataset(
-        dialogues, config, predictor.vocabulary, longest, encoder=predictor.encoder.fresh()
-    )
+    dataset = DialogueDataset(dialogues, predictor.encoder, longest)
     replies = [language.tokens_of(dialogue.target)[:longest] for dialogue in dialogues]
     sums = np.zeros([len(dialogues), 4])
     sums[:, -1] = [len(language.units(reply)) + 1 for reply in replies]

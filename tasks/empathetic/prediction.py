@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
@@ -17,7 +17,6 @@ from paddle_dialog.decoding.processors import ForbiddenTokens, LogitsProcessor, 
 from paddle_dialog.decoding.search import SearchOptions, decode
 from paddle_dialog.judge import Judge
 from paddle_dialog.predictor import GenerationPredictor, check_request, check_texts
-from paddle_dialog.tasks.empathetic.care import care_responder
 from paddle_dialog.tasks.empathetic.config import EmpatheticConfig, EmpatheticDecodingConfig
 from paddle_dialog.tasks.empathetic.data.dialogue import (
     checked_context,
@@ -33,20 +32,21 @@ from paddle_dialog.tasks.empathetic.data.encoding import (
     not_words,
     pad_sources,
 )
-from paddle_dialog.tasks.empathetic.judge import first_new, ordered
 from paddle_dialog.tasks.empathetic.network.numpy_emo_prepend import numpy_emo_prepend
-from paddle_dialog.tasks.empathetic.reading import ReadBatch, ReadContext, log_probs
 from paddle_dialog.tasks.empathetic.replies import (
     MIN_SIMILARITY,
     Answer,
+    ReadContext,
     Reflector,
     ReplyPrediction,
     WrittenReplies,
+    first_new,
     mirrors,
+    ordered,
     origin_note,
     repeats,
 )
-from paddle_dialog.tasks.empathetic.turns import STATEMENT, Act, TurnReading, read_turn
+from paddle_dialog.tasks.empathetic.turns import STATEMENT, Act, CareResponder, TurnReading, read_turn
 from paddle_dialog.text.characters import LanguageName, language_of
 
 if TYPE_CHECKING:
@@ -56,7 +56,6 @@ T = TypeVar("T")
 TINY = 1e-9
 MIN_LENGTH = 1  # of a reply in tokens
 EMOTIONAL: tuple[Act, ...] = ("statement", "advice")  # acts whose speaker shows an emotion
-MAX_REFLECTIONS = 10_000  # of a turn
 MIN_WORDS = 2  # of English that are worth a hint; everybody writes "OK"
 _HINTS: dict[LanguageName, str] = {  # by the language of the turn
     "en": "This model reads Chinese and not English; please say it in Chinese.",
@@ -88,7 +87,7 @@ class EmpatheticPredictor(GenerationPredictor):
         self.encoder = make_encoder(config, self.vocabulary) if encoder is None else encoder
         self.language = self.encoder.language
         self.emotions = self.language.emotions  # in the order of the probabilities
-        self.care = care_responder(config.care)
+        self.care = CareResponder(config.care)
         self.judge = judge
 
     @cached_property
@@ -97,8 +96,9 @@ class EmpatheticPredictor(GenerationPredictor):
         return WrittenReplies(self.language.name, self.emotions)
 
     @cached_property
-    def _reflector(self) -> Reflector:
-        return Reflector(self.language.name, self.emotions, lambda text: self.read_turn([text]).tone)
+    def reflector(self) -> Reflector:
+        """What mirrors the speaker."""
+        return Reflector(self.language.name, self.emotions)
 
     def read_turn(self, turns: Sequence[str]) -> TurnReading:
         """Return what the newest turn of a conversation means."""
@@ -236,9 +236,8 @@ class EmpatheticPredictor(GenerationPredictor):
     def understand(self, contexts: Sequence[ReadContext]) -> list[ReadContext]:
         """Let the model read the contexts of one batch; add predicted emotions and states."""
         state, emotions = self.model.read_contexts(*pad_sources([context.packed[0] for context in contexts]))
-        batch = ReadBatch(self.model, state)
         return [
-            dataclasses.replace(context, predicted=emotions[row], batch=batch, row=row)
+            dataclasses.replace(context, predicted=emotions[row], model=self.model, batch=state, row=row)
             for row, context in enumerate(contexts)
         ]
 
@@ -348,32 +347,22 @@ class EmpatheticPredictor(GenerationPredictor):
                 found[row] = first_new([*found[row], *replies], contexts[row][0])
         return found
 
-    def prepared(
-        self, context: ReadContext, reading: TurnReading, only: Collection[str] | None = None
-    ) -> list[ReplyPrediction]:
-        """Return the written replies and the reflections that fit a context.
+    def prepared(self, context: ReadContext, reading: TurnReading) -> list[ReplyPrediction]:
+        """Return the written replies and the reflections that fit a context, each text once, not scored.
 
         A statement is mirrored at most every other time; in between general replies answer it.
 
         Args:
             reading: of its newest turn.
-            only: the texts wanted, of all that there are; None takes the first of each kind, as the config says.
         """
         turn, felt, replies = context.turns[-1], context.emotions, self.config.replies
-        wanted = (replies.written, replies.reflections) if only is None else (None, MAX_REFLECTIONS)
-        written = self.written.matches(turn, reading.acts, felt, wanted[0], reading.tone)
-        reflected = self._reflector.replies(turn, felt, reading.tone, wanted[1])
-        if only is None and mirrors(context.turns[-3:-1], self.language.name):
-            reflected = []
-        elif only is None and reflected:
+        written = self.written.matches(turn, reading.acts, felt, replies.written, reading.tone)
+        if mirrors(context.turns[-3:-1], self.language.name):
+            return written
+        reflected = self.reflector.replies(turn, felt, reading.tone, replies.reflections)
+        if reflected:
             written = [one for one in written if one.act != STATEMENT or one.similarity >= MIN_SIMILARITY]
-        found = [one for one in (*written, *reflected) if only is None or one.text in only]
-        tokens = [self.language.tokens_of(one.text) for one in found]
-        scores = log_probs(self.encoder, tokens, context).tolist()
-        return [
-            dataclasses.replace(one, score=score, tokens=words)
-            for one, score, words in zip(found, scores, tokens, strict=True)
-        ]
+        return list({one.text: one for one in (*written, *reflected)}.values())
 
     def search_options(
         self, settings: EmpatheticDecodingConfig, n_best: int, seed: int | None = None
@@ -397,11 +386,9 @@ def write_replies(
     encoder: DialogueEncoder, contexts: Sequence[ReadContext], options: SearchOptions
 ) -> list[list[ReplyPrediction]]:
     """Write replies to each context, in the order of the search."""
-    batch = contexts[0].batch
-    assert batch is not None, "the model has not read the contexts"
+    model, rows = contexts[0].model, np.array([context.row for context in contexts])
     sources, lengths = pad_sources([context.packed[0] for context in contexts])
-    state = batch.state_of([context.row for context in contexts])
-    found = decode(contexts[0].model, sources.words, lengths, options, state)
+    found = decode(model, sources.words, lengths, options, model.reorder(contexts[0].batch, rows))
     return [
         _predictions(encoder, hypotheses, context.packed[1])
         for hypotheses, context in zip(found, contexts, strict=True)

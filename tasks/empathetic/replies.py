@@ -1,19 +1,21 @@
-"""Replies: what an answer holds, and the candidates that need no network.
+"""Replies: what an answer holds, the candidates that need no network, and the judge that chooses among them.
 
 Written replies are right for nearly everybody who says such a thing; each answers a dialogue act (Stolcke et al.
 2000, "Dialogue Act Modeling"). Reflections mirror a clause of the speaker in a frame that answers the feeling:
-reflective listening (Rogers 1951, "Client-Centered Therapy"), by the means of ELIZA (Weizenbaum 1966). `judge`
-chooses among them.
+reflective listening (Rogers 1951, "Client-Centered Therapy"), by the means of ELIZA (Weizenbaum 1966). The judge is a
+linear map of a few features and of the network's states, fitted to blind ratings. It has learned what kind of reply
+answers what kind of turn; besides, no reply is given twice. Where none is left, the generator answers.
 """
 
 from __future__ import annotations
 
 import json
+import logging
 import math
 import re
 import zlib
 from collections import Counter, defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise, product
 from pathlib import Path
@@ -21,11 +23,20 @@ from typing import Any, Literal
 
 import numpy as np
 
+from paddle_dialog.config.models import CausalTransformerConfig
 from paddle_dialog.data.files import Record
+from paddle_dialog.errors import UserError
+from paddle_dialog.judge import JUDGE, Judge
 from paddle_dialog.predictor import Prediction
 from paddle_dialog.tasks.empathetic.clauses import KINDS, Clause, Kind, clauses_of, option_of
+from paddle_dialog.tasks.empathetic.config import EmpatheticConfig
 from paddle_dialog.tasks.empathetic.data.emotions import EMOTIONS
-from paddle_dialog.tasks.empathetic.turns import ACTS, STATEMENT, Act, Tone
+from paddle_dialog.tasks.empathetic.data.encoding import DialogueEncoder, Packed
+from paddle_dialog.tasks.empathetic.data.language import Language
+from paddle_dialog.tasks.empathetic.turns import ACTS, STATEMENT, Act, Tone, read_turn
+from paddle_dialog.text.characters import LanguageName
+
+logger = logging.getLogger("paddle_dialog")
 
 TOP_EMOTIONS = 5
 REPEATED = {"en": 4, "zh": 6}  # words or characters in a row that nobody wants to read twice
@@ -55,6 +66,12 @@ _TONES: dict[Tone, tuple[str, ...]] = {  # of the emotions that have one
 }  # fmt: skip
 _KIND_OF_TONE: dict[Tone, Kind] = {"glad": "good", "sorry": "trouble", "plain": "plain"}
 
+# What the judge reads.
+ORIGINS = ("model", "written", "reflected")
+PER_ORIGIN = 2 + len(ACTS)  # features of each origin: 1, log-probability, acts
+SHARED = 5  # features whatever the origin
+FEATURES = len(ORIGINS) * PER_ORIGIN + SHARED
+
 _UNIT = re.compile(r"[a-z]+(?:'[a-z]+)?|\d+|[\u3400-\u9fff]")
 
 
@@ -80,6 +97,35 @@ def origin_note(record: Mapping[str, Any]) -> str:
     """Return the note shown with a reply of `ReplyPrediction.as_dict`; empty for one of the model's own."""
     notes = {"reflected": " (in your own words)", "written": " (written for this project)"}
     return notes.get(record["origin"], "")
+
+
+@dataclass(frozen=True)
+class ReadContext:
+    """A context as a model reads it."""
+
+    original: Sequence[str]  # turns of the conversation, the speaker's first and last
+    turns: Sequence[str]  # the same as they are read: emoji alone are in words
+    packed: Packed  # as the encoder packs it
+    language: Language  # of the conversation
+    given: int | None = None  # the emotion that the user has given, a class id, or None
+    # What follows is None before the model has run.
+    predicted: np.ndarray | None = None  # probabilities of the emotions [C]
+    model: Any = None  # `NumpyEmoPrepend`, or what answers as it does through Paddle
+    batch: Any = None  # its state before the first word, a row for each context that it has read together
+    row: int = 0  # of this context
+
+    @property
+    def state(self) -> Any:
+        """The model's state before the first word of a reply to this context alone."""
+        return self.model.reorder(self.batch, np.array([self.row]))
+
+    @property
+    def emotions(self) -> np.ndarray:
+        """Probabilities of the emotions [C]; 1 for the given one, if any."""
+        if self.given is not None:
+            return np.eye(len(self.language.emotions))[self.given]
+        assert self.predicted is not None, "the model has not read the context"
+        return self.predicted
 
 
 @dataclass(frozen=True)
@@ -252,17 +298,12 @@ def _bag(turn: str) -> set[str]:
 
 
 class Reflector:
-    """Mirrors what a speaker has said; which clause and frame fit is left to the judge.
+    """Mirrors what a speaker has said; which clause and frame fit is left to the judge."""
 
-    Args:
-        tone_of: the tone that suits a text.
-    """
-
-    def __init__(self, language: str, emotions: Sequence[str], tone_of: Callable[[str], Tone]) -> None:
+    def __init__(self, language: LanguageName, emotions: Sequence[str]) -> None:
         self._emotions = emotions
         self._language = language
         self._frames = read_frames(language)
-        self._tone_of = tone_of
 
     def replies(self, turn: str, felt: np.ndarray, tone: Tone, count: int) -> list[ReplyPrediction]:
         """Return replies to a turn; none is scored, so each has score 0.
@@ -277,7 +318,7 @@ class Reflector:
         best = np.argsort(-felt, kind="stable")[:LIKELY]
         likely = [self._emotions[index] for index in best if felt[index] >= MIN_EMOTION]
         likely = [emotion for emotion in likely if tone_of_emotions([emotion]) == tone]
-        found = sorted(self._clauses(turn, tone), key=lambda clause: -clause.weight)[:CLAUSES]
+        found = self._clauses(turn, tone)
         tried: dict[str, ReplyPrediction] = {}
         rounds = range(max(map(len, self._frames.values())))
         for number, clause, emotion in product(rounds, found, (*likely, ANY)):
@@ -292,13 +333,12 @@ class Reflector:
         return [*tried.values()]
 
     def _clauses(self, turn: str, tone: Tone) -> list[Clause]:
-        """Return the clauses of a turn that may be answered in a tone, those that have it themselves first."""
-        read = [(clause, self._tone_of(clause.text)) for clause in clauses_of(turn, self._language)]
-        return [
-            replace(clause, weight=clause.weight + (own == tone != "plain"))
-            for clause, own in read
-            if own in (tone, "plain") or tone == "plain"
-        ]
+        """Return the clauses of a turn that may be answered in a tone, the last ones and those that have it first."""
+        found = reversed(clauses_of(turn, self._language))
+        read = [(clause, read_turn(clause.text, "", self._language).tone) for clause in found]
+        if tone != "plain":
+            read = [pair for own in (tone, "plain") for pair in read if pair[1] == own]
+        return [clause for clause, _ in read[:CLAUSES]]
 
     def _kind(self, clause: Clause, emotion: str, tone: Tone) -> Kind:
         if emotion != ANY:
@@ -327,3 +367,97 @@ def read_frames(language: str) -> dict[tuple[Kind, str], list[str]]:
         kind, emotion, frame = line.split("\t")
         frames[KINDS[KINDS.index(kind)], emotion].append(frame)
     return frames
+
+
+def scored(
+    encoder: DialogueEncoder, context: ReadContext, candidates: Sequence[ReplyPrediction]
+) -> tuple[list[ReplyPrediction], np.ndarray]:
+    """Let the model read replies to a context, one or more.
+
+    Returns:
+        The candidates with their tokens and the mean of log p(token | context), the end token counted; and the
+        decoder's mean output over each, then its last one, float32 [N, 2 D].
+    """
+    replies = [context.language.tokens_of(one.text) for one in candidates]
+    ids = [encoder.target(encoder.numbers(tokens), context.packed[1]).tolist() for tokens in replies]
+    totals, states = context.model.read_replies(context.state, ids)
+    found = [
+        replace(one, score=total / (len(tokens) + 1), tokens=tokens)
+        for one, total, tokens in zip(candidates, totals.tolist(), replies, strict=True)
+    ]
+    return found, states
+
+
+def ordered(
+    judge: Judge,
+    encoder: DialogueEncoder,
+    context: ReadContext,
+    acts: np.ndarray,
+    candidates: Sequence[ReplyPrediction],
+) -> list[ReplyPrediction]:
+    """Return candidates with their scores, best first; what repeats an earlier reply comes last.
+
+    Args:
+        judge: of the numbers that `measured` returns.
+        acts: probabilities of the acts of the newest turn [A].
+    """
+    if not candidates:
+        return []
+    found, states = scored(encoder, context, candidates)
+    values = judge(measured(context, acts, found, states))  # [N]
+    return first_new([found[place] for place in np.argsort(-values, kind="stable")], context)
+
+
+def first_new(replies: Sequence[ReplyPrediction], context: ReadContext) -> list[ReplyPrediction]:
+    """Move what the listener has said before to the end; otherwise the order stays."""
+    return sorted(replies, key=lambda one: repeats(one.text, context.turns, context.language.name))
+
+
+def measured(
+    context: ReadContext, acts: np.ndarray, candidates: Sequence[ReplyPrediction], states: np.ndarray
+) -> np.ndarray:
+    """Return the judge's inputs for candidates: features, the network's states, and those again by origin.
+
+    The states of written replies and of reflections have weights of their own too.
+
+    Args:
+        acts: probabilities of the acts of the newest turn [A].
+        candidates: and their states [N, 2 D], from `scored`.
+
+    Returns:
+        float64 [N, FEATURES + 6 D], D the model's width.
+    """
+    is_written, is_reflected = (
+        np.array([[one.origin == origin] for one in candidates]) for origin in ("written", "reflected")
+    )  # [N, 1] each
+    asked = sum(map(is_question, context.turns[-2:-6:-2]))  # of the listener's last two turns
+    features = np.zeros((len(candidates), FEATURES))
+    for row, one in zip(features, candidates, strict=True):
+        place = ORIGINS.index(one.origin) * PER_ORIGIN
+        row[place : place + PER_ORIGIN] = 1.0, one.score, *acts
+        act = 0.0 if one.act is None else float(acts[one.act])
+        asks = float(is_question(one.text))
+        row[-SHARED:] = act, one.similarity, one.agreement, asks, asks * asked
+    return np.concatenate([features, states, states * is_written, states * is_reflected], axis=1)
+
+
+def judged_width(width: int) -> int:
+    """Return the number of a judge's inputs for a model of a width."""
+    return FEATURES + 6 * width
+
+
+def judge_of_bundle(config: EmpatheticConfig, files: Mapping[str, bytes]) -> Judge | None:
+    """Return the judge that a config asks for; None where it wants none, or the bundle has none."""
+    wanted = config.replies.judge
+    if wanted is False:
+        return None
+    if JUDGE in files and isinstance(config.model, CausalTransformerConfig):
+        return Judge.from_bytes(files[JUDGE], judged_width(config.model.width))
+    missing = f"these weights have no judge of replies ({JUDGE})"
+    if wanted:
+        raise UserError(
+            f"replies.judge: {missing}; fit one (tools/weights/empathetic), or set -o replies.judge=false to let the "
+            "generator answer alone"
+        )
+    logger.info("%s; the generator answers alone", missing)
+    return None

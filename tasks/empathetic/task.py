@@ -20,12 +20,12 @@ from paddle_dialog.data.files import Record
 from paddle_dialog.judge import JUDGE
 from paddle_dialog.task import Display, GenerationTask
 from paddle_dialog.tasks.empathetic.config import EmpatheticConfig
+from paddle_dialog.tasks.empathetic.data.dialogue import read_dialogues
 from paddle_dialog.tasks.empathetic.data.emotions import EmotionLexicon
 from paddle_dialog.tasks.empathetic.data.encoding import HINTS, VOCABULARY, make_encoder
 from paddle_dialog.tasks.empathetic.data.language import PIECES, language_of_model
-from paddle_dialog.tasks.empathetic.data.sources import read_dialogues
-from paddle_dialog.tasks.empathetic.judge import judge_of_bundle
 from paddle_dialog.tasks.empathetic.prediction import EmpatheticPredictor
+from paddle_dialog.tasks.empathetic.replies import judge_of_bundle
 from paddle_dialog.text.vocabulary import Vocabulary
 
 if TYPE_CHECKING:
@@ -80,7 +80,7 @@ class EmpatheticTask(GenerationTask):
         return EmoPrepend(config, vocabulary_sizes[VOCABULARY])
 
     def build_criterion(self, config: EmpatheticConfig) -> nn.Layer:
-        from paddle_dialog.tasks.empathetic.network.loss import EmpatheticLoss
+        from paddle_dialog.tasks.empathetic.network.emo_prepend import EmpatheticLoss
 
         return EmpatheticLoss(
             config.training.label_smoothing,
@@ -93,17 +93,14 @@ class EmpatheticTask(GenerationTask):
         emotion = config.emotion
         if not emotion.ngram_buckets:
             return {}
-        from paddle_dialog.tasks.empathetic.data.emotion_classifier import fit_emotions
-        from paddle_dialog.tasks.empathetic.data.examples import DialogueDataset
+        from paddle_dialog.tasks.empathetic.data.examples import DialogueDataset, fit_emotions
 
         logger.info("fitting the emotions' n-gram classifier")
         assert isinstance(data.train.dataset, DialogueDataset)
         dataset, neutral = data.train.dataset, []
         if emotion.small_talk:
             neutral = [d.context for d in read_dialogues("small_talk", config.language) if d.emotion is None]
-        fitted = fit_emotions(dataset.encoder.fresh(), dataset.dialogues, emotion, neutral)
-        if not neutral:
-            del fitted["plainness"]
+        fitted = fit_emotions(dataset.encoder, dataset.dialogues, emotion, neutral)
         return {f"emotion_head.ngram_{name}": values for name, values in fitted.items()}
 
     def display(self, config: EmpatheticConfig, network: nn.Layer, data: TrainingData, count: int) -> Display:

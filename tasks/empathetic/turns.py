@@ -1,4 +1,4 @@
-"""What a turn means: its dialogue act, the speaker's mood, and whether somebody needs help now.
+"""What a turn means: dialogue act, mood, and whether somebody needs help now, which fixed sentences answer.
 
 One linear classifier a language reads the n-grams of the turn and of the listener's reply before it, with a head for
 each of the three. It is fitted to labelled turns (tools/weights/empathetic/turns) and comes with the task, not with a
@@ -10,7 +10,8 @@ from __future__ import annotations
 import re
 import unicodedata
 import zlib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from functools import cache
 from itertools import pairwise
 from math import log2
@@ -21,9 +22,12 @@ import numpy as np
 from safetensors.numpy import load, save
 
 from paddle_dialog.bundle.folder import file_errors
-from paddle_dialog.data.eight_bits import EightBitWeights, quantize
+from paddle_dialog.config.loader import read_config
+from paddle_dialog.config.typed import Problem, build
+from paddle_dialog.data.eight_bits import EightBitWeights
 from paddle_dialog.errors import UserError
-from paddle_dialog.text.characters import LanguageName, is_hanzi, language_of, simplified
+from paddle_dialog.tasks.empathetic.config import CareConfig
+from paddle_dialog.text.characters import LANGUAGES, LanguageName, is_hanzi, language_of, simplified
 
 # Stolcke et al. 2000, "Dialogue Act Modeling"; questions are divided by what answers them.
 Act = Literal[
@@ -49,7 +53,7 @@ _ENDS = np.cumsum([*_HEADS.values()])
 
 BUCKETS = 1 << 16
 OPENING = 3  # words of the first sentence that are features of their own
-LONGEST = 6  # classes of length, by powers of two
+MAX_LENGTH = 6  # classes of length, by powers of two
 SKIPPED = 3  # words at most between the two of a pair with a gap
 PARTS = (3, 4, 5)  # letters of the pieces of a word, which typing errors leave alone
 SENTENCES, LONG = 3, 400  # sentences and characters of a turn; those of a longer one are read for themselves
@@ -61,6 +65,14 @@ _LATIN = re.compile("[A-Za-z']+")
 _STRETCHED = re.compile(r"(.)\1\1+")  # dieeee
 _APOSTROPHES = str.maketrans("’‘´`ʼ", "'''''")
 _THRESHOLDS = "care_thresholds"
+
+# Care.
+KINDS = CARES[1:]
+_DENIALS: tuple[Act, ...] = ("correction", "complaint", "refusal", "joke", "acknowledgement")
+
+_CARE_ANSWERS = Path(__file__).parent / "texts" / "care_answers.yaml"
+# The blank that YAML makes of it, in Chinese.
+_LINE_END = re.compile(r"(?<=[^\x00-\u2fff]) (?=[^\x00-\u2fff])")
 
 
 class TurnReading(NamedTuple):
@@ -89,12 +101,12 @@ class TurnReader:
     """Reads turns of one language.
 
     Args:
-        table: logits of all heads for each n-gram [BUCKETS, A + M + C].
+        weights: `table`, logits of all heads for each n-gram [BUCKETS, A + M + C].
         thresholds: least probabilities of all kinds of care together, for asking and for the whole answer.
     """
 
-    def __init__(self, table: np.ndarray, thresholds: Sequence[float] = (0.5, 0.5)) -> None:
-        self._weights = EightBitWeights(quantize({"table": table}))
+    def __init__(self, weights: EightBitWeights, thresholds: Sequence[float] = (0.5, 0.5)) -> None:
+        self._weights = weights
         self.thresholds = thresholds
 
     def __call__(self, turn: str, previous: str = "") -> TurnReading:
@@ -124,12 +136,10 @@ class TurnReader:
         """Read what `to_bytes` made."""
         with file_errors(where, "reader of turns", "fit it anew"):
             tensors = load(content)
-            reader = cls.__new__(cls)
-            reader.thresholds = tensors.pop(_THRESHOLDS).tolist()
-            reader._weights = EightBitWeights(tensors)
-        if reader._weights.values_of("table").shape != (BUCKETS, _ENDS[-1]):
+            thresholds, weights = tensors.pop(_THRESHOLDS).tolist(), EightBitWeights(tensors)
+        if weights.values_of("table").shape != (BUCKETS, _ENDS[-1]):
             raise UserError(f"{where}: has other n-grams or labels than are needed; fit it anew")
-        return reader
+        return cls(weights, thresholds)
 
 
 def turn_features(turn: str, previous: str = "") -> tuple[np.ndarray, np.ndarray]:
@@ -148,7 +158,7 @@ def turn_features(turn: str, previous: str = "") -> tuple[np.ndarray, np.ndarray
         *("_".join(words[place : place + 3]) for place in range(len(words) - 2)),
         *(f"last:{word}" for word in _WORD.findall(sentences[-1])),
         *(f"first:{word}" for word in _WORD.findall(sentences[0])[:OPENING]),
-        f"length:{min(LONGEST, int(log2(len(words) - 1)))}",
+        f"length:{min(MAX_LENGTH, int(log2(len(words) - 1)))}",
     ]
     minor = []
     for place, word in enumerate(inner):
@@ -210,3 +220,72 @@ def read_turn(turn: str, previous: str, language: LanguageName) -> TurnReading:
         if found.care != "none" and better and not (reading.care != "none" and reading.sure):
             reading = reading._replace(care=found.care, sure=found.sure)
     return reading
+
+
+@dataclass(frozen=True)
+class CareSentence:
+    """What is said, in each language."""
+
+    en: str
+    zh: str
+
+    def problems(self) -> Iterator[Problem]:
+        yield from (
+            (name, "is empty; say what to do") for name in LANGUAGES if not getattr(self, name).strip()
+        )
+
+
+@dataclass(frozen=True)
+class CareAnswers:
+    """The sentences of a file of `care.answers`."""
+
+    self_harm: CareSentence
+    abuse: CareSentence
+    violence: CareSentence
+    threat: CareSentence
+    emergency: CareSentence
+    check: CareSentence | None = None  # what is asked where the reader of turns is not sure
+    again: CareSentence | None = None  # what is said to somebody who has the answer already
+    denied: CareSentence | None = None  # what is said to somebody who corrects that he needs help
+
+
+class CareResponder:
+    """Answers turns whose speaker needs help now."""
+
+    def __init__(self, config: CareConfig) -> None:
+        path = _CARE_ANSWERS if config.answers is None else Path(config.answers)
+        content, where = read_config(path), f"care.answers: {path}"
+        if content.keys() & {*LANGUAGES}:
+            sentence = build(CareSentence, content, where)
+            self._answers = CareAnswers(*[sentence] * len(KINDS))
+        else:
+            self._answers = build(CareAnswers, content, where)
+
+    def answer(self, turns: Sequence[str], reading: TurnReading, language: LanguageName) -> str | None:
+        """Return the sentence for the newest turn; None where it asks for no care.
+
+        Args:
+            turns: of the conversation; what was answered before is not said in full again.
+            reading: of the newest turn; earlier ones do not count, so that a conversation can go on.
+            language: of the answer where that of the turn is not clear.
+        """
+        if reading.care == "none":
+            return None
+        written = language_of(turns[-1]) or language
+        asked = None if reading.sure else self._said("check", written)
+        sentence = asked or self._said(reading.care, written)
+        if sentence in turns:
+            return self._said("again", written) or sentence
+        return sentence
+
+    def reassurance(self, turns: Sequence[str], reading: TurnReading, language: LanguageName) -> str | None:
+        """Return what is said to somebody who corrects the last answer, if that was one of these."""
+        if len(turns) < 2 or reading.act not in _DENIALS:
+            return None
+        said = [self._said(kind, name) for kind in (*KINDS, "again", "check") for name in LANGUAGES]
+        return self._said("denied", language_of(turns[-1]) or language) if turns[-2] in said else None
+
+    def _said(self, kind: str, language: LanguageName) -> str | None:
+        """Return a sentence on one line; None where there is none of a kind."""
+        sentence = getattr(self._answers, kind)
+        return None if sentence is None else _LINE_END.sub("", " ".join(getattr(sentence, language).split()))

@@ -3,8 +3,6 @@
 `.venv-pretrained/bin/pytest tests/pretrained`; see docs/pretrained.md.
 """
 
-from __future__ import annotations
-
 import hashlib
 import itertools
 import json
@@ -15,7 +13,6 @@ import threading
 import time
 import urllib.error
 import urllib.request
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -43,15 +40,15 @@ TRANSFORMERS = {
 }
 
 
-def digest(path: Path) -> str:
+def digest(path):
     return hashlib.sha256(path.read_bytes()).hexdigest()
 
 
-def network_of(folder: Path):
+def network_of(folder):
     return load_model(folder).trained.network
 
 
-def first_logits(network, ids=PROMPT) -> np.ndarray:
+def first_logits(network, ids=PROMPT):
     """Return the logits of all tokens after some of the model's own."""
     import paddle
 
@@ -203,7 +200,7 @@ def test_the_merged_folder_gives_the_same_logits(name, request, tmp_path):
     )
 
 
-def _shapes(folder: Path) -> dict[str, tuple[int, ...]]:
+def _shapes(folder):
     return {name: values.shape for name, values in load_file(folder / "model.safetensors").items()}
 
 
@@ -219,7 +216,7 @@ def test_a_merged_bundle_whose_base_is_gone_is_as_the_library_writes_it(whole, t
     assert not (tmp_path / "again").exists()
 
 
-def _fresh(base: Path):
+def _fresh(base):
     from paddle_dialog.models.pretrained import PretrainedSeq2Seq
     from paddle_dialog.models.pretrained_base import character_vocabulary
     from paddle_dialog.tasks.couplet.prompts import prompt
@@ -310,7 +307,7 @@ def test_bad_settings_are_one_line(case, folder, tmp_path):
     assert not list(run_folder.glob("*/model.safetensors"))
 
 
-def broken(folder: Path, base: Path, **settings: object) -> Path:
+def broken(folder, base, **settings):
     """Copy a checkpoint with other settings."""
     copy = shutil.copytree(base, folder / "broken")
     content = json.loads((copy / "config.json").read_text()) | settings
@@ -321,7 +318,7 @@ def broken(folder: Path, base: Path, **settings: object) -> Path:
 def test_bad_folders_are_one_line(folder, tmp_path):
     config = recipe(folder, "bad", "llama", "null", 0.01)
 
-    def message(base: Path) -> str:
+    def message(base):
         options = ["-o", f"model.pretrained={base}", "-o", f"output_dir={tmp_path / 'run'}"]
         line = run_here("train", "-c", config, *options).error_line()
         shutil.rmtree(base)

@@ -32,9 +32,9 @@ CLS_ID, SPEAKER_ID, LISTENER_ID, HINT_ID, FIRST_EMOTION_ID = range(
 TURN_MARKS = _MARKS[1:3]  # before the speaker's turns and the listener's where turns are marked
 
 CHARACTER_SIZES = (3, 4, 5)
-MOST_CHARACTER_NGRAMS = 16
+MAX_CHARACTER_NGRAMS = 16
 WORD_FEATURES = 3  # the word by its role, the pair with the word before, the word of a first turn
-FEATURES = WORD_FEATURES + MOST_CHARACTER_NGRAMS  # buckets of a position
+FEATURES = WORD_FEATURES + MAX_CHARACTER_NGRAMS  # buckets of a position
 CONFIDENCE_FLOOR = 0.05  # of the logits of a neutral context; the likeliest emotion stays the likeliest
 
 HINTS = "hints.txt"  # the file in a bundle that marks which words of the vocabulary are hints
@@ -151,12 +151,9 @@ class DialogueEncoder:
     ) -> None:
         self.vocabulary = vocabulary
         self.language = language
-        self._config = config
+        self.config = config
         self._lexicon = lexicon
-        self._max_length = config.data.max_length
-        self._roles = not isinstance(config.model, PretrainedConfig)
-        self._hints, self._buckets = config.emotion.hints, config.emotion.ngram_buckets
-        self._extends, self._marks = config.generator.pointer, config.data.mark_turns
+        self._buckets = config.emotion.ngram_buckets
         self.forget()
 
     def numbers(self, words: Sequence[str]) -> np.ndarray:
@@ -166,10 +163,6 @@ class DialogueEncoder:
     def words(self) -> list[str]:
         """Return all words numbered so far, in the order of their numbers."""
         return list(self._numbers)
-
-    def fresh(self) -> DialogueEncoder:
-        """Return another encoder of the same model, without any words yet."""
-        return DialogueEncoder(self.vocabulary, self._config, self._lexicon, self.language)
 
     def forget(self) -> None:
         """Drop all words numbered so far, which would otherwise accumulate; numbers start anew."""
@@ -183,10 +176,11 @@ class DialogueEncoder:
         """Encode turns, oldest first, cut to the newest that the model reads."""
         words: list[str] = []
         roles: list[int] = []
+        settings = self.config.data
         for place, turn in enumerate(turns):
-            words += [TURN_MARKS[place % 2]] * self._marks + [*self.language.tokens_of(turn)]
+            words += [TURN_MARKS[place % 2]] * settings.mark_turns + [*self.language.tokens_of(turn)]
             roles += [LISTENER if place % 2 else SPEAKER] * (len(words) - len(roles))
-        cut = max(0, len(words) - self._max_length)
+        cut = max(0, len(words) - settings.max_length)
         first = 0 if cut else [*roles, LISTENER].index(LISTENER)
         return EncodedContext(self.numbers(words[cut:]), np.array(roles[cut:], dtype=np.int8), first)
 
@@ -202,13 +196,14 @@ class DialogueEncoder:
         words = context.words  # [n]
         ids = self._ids(words, unknown)  # [n]
         extended: dict[int, int] = {}
-        if self._extends:
+        if self.config.generator.pointer:
             for place in np.flatnonzero(ids == Vocabulary.unk_id).tolist():
                 ids[place] = extended.setdefault(int(words[place]), len(self.vocabulary) + len(extended))
+        is_pretrained = isinstance(self.config.model, PretrainedConfig)
         source = Source(
             np.append(CLS_ID, ids),
-            np.append(0, _ROLE_IDS[context.roles]) if self._roles else None,
-            np.append(0, self._tables()[0][words, 1]) if self._hints else None,
+            None if is_pretrained else np.append(0, _ROLE_IDS[context.roles]),
+            np.append(0, self._tables()[0][words, 1]) if self.config.emotion.hints else None,
             np.pad(self.ngrams(context), ((1, 0), (0, 0))) if self._buckets else None,
             np.array(NO_EMOTION if emotion is None else emotion, dtype=np.int64),
         )
@@ -313,7 +308,7 @@ def _padded(parts: Sequence[np.ndarray], length: int) -> np.ndarray:
 
 
 def character_ngrams(word: str, buckets: int) -> np.ndarray:
-    """Return the buckets of the character n-grams of `<word>`, int64 [MOST_CHARACTER_NGRAMS].
+    """Return the buckets of the character n-grams of `<word>`, int64 [MAX_CHARACTER_NGRAMS].
 
     Args:
         word: the word; of a long one the shorter n-grams come first and the rest is left out.
@@ -321,8 +316,8 @@ def character_ngrams(word: str, buckets: int) -> np.ndarray:
     """
     framed = f"<{word}>"
     grams = [framed[i : i + size] for size in CHARACTER_SIZES for i in range(len(framed) - size + 1)]
-    row = np.zeros(MOST_CHARACTER_NGRAMS, dtype=np.int64)
-    for place, gram in enumerate(grams[:MOST_CHARACTER_NGRAMS]):
+    row = np.zeros(MAX_CHARACTER_NGRAMS, dtype=np.int64)
+    for place, gram in enumerate(grams[:MAX_CHARACTER_NGRAMS]):
         row[place] = zlib.crc32(f"c:{gram}".encode()) % (buckets - 1) + 1
     return row
 

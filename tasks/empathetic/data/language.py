@@ -24,7 +24,7 @@ from paddle_dialog.tasks.empathetic.data.emotions import EMOTIONS_OF
 from paddle_dialog.text.characters import LanguageName, read_as_simplified
 
 PIECES = "pieces.model"  # the file in a bundle
-MOST_TURNS = 40_000  # of the training text that the pieces are learned from
+MAX_TURNS = 40_000  # of the training text that the pieces are learned from
 REMEMBERED_TURNS = 1 << 16  # a turn occurs in many contexts of a corpus
 _BLANK = "▁"  # a blank inside a piece
 _FULL_WIDTH = str.maketrans(",!?;:", "，！？；：")  # as the corpora write them
@@ -213,9 +213,11 @@ def make_language(name: LanguageName, pieces: bytes | None) -> Language:
 
 def learn_pieces(turns: Iterable[str], size: int) -> bytes:
     """Learn pieces from text; return the content of a SentencePiece model, a function of text and size."""
+    from sentencepiece import SentencePieceTrainer  # only Chinese needs it
+
     model = io.BytesIO()
     try:
-        _sentencepiece().SentencePieceTrainer.train(
+        SentencePieceTrainer.train(
             sentence_iterator=iter(turns),
             model_writer=model,
             model_type="unigram",
@@ -249,9 +251,9 @@ def read_pieces(path: str) -> bytes:
 
 
 def sample_of_turns(conversations: Sequence[Sequence[str]]) -> list[str]:
-    """Return the turns of evenly spread conversations, `MOST_TURNS` or a few more."""
+    """Return the turns of evenly spread conversations, `MAX_TURNS` or a few more."""
     turns = sum(map(len, conversations))
-    step = max(1, turns // MOST_TURNS)
+    step = max(1, turns // MAX_TURNS)
     return [turn for conversation in conversations[::step] for turn in conversation if turn]
 
 
@@ -260,7 +262,9 @@ def piece_splitter(model: bytes) -> Callable[[str], Sequence[str]]:
 
     Traditional characters are read as simplified ones, and half-width signs as full-width ones.
     """
-    processor = _sentencepiece().SentencePieceProcessor()
+    from sentencepiece import SentencePieceProcessor  # only Chinese needs it
+
+    processor = SentencePieceProcessor()
     try:
         processor.LoadFromSerializedProto(model)
     except RuntimeError as error:
@@ -276,16 +280,6 @@ def piece_splitter(model: bytes) -> Callable[[str], Sequence[str]]:
 def join_pieces(pieces: Iterable[str]) -> str:
     """Join pieces to readable text."""
     return "".join(pieces).replace(_BLANK, " ").strip()
-
-
-def _sentencepiece() -> Any:
-    try:
-        import sentencepiece
-    except ImportError as error:
-        raise UserError(
-            "the package sentencepiece is not installed; pip install sentencepiece==0.2.3"
-        ) from error
-    return sentencepiece
 
 
 def language_of_model(config: EmpatheticConfig, pieces: bytes | None) -> Language:

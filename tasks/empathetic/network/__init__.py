@@ -1,1 +1,1 @@
-"""EmoPrepend, its loss, and its steps in NumPy."""
+"""EmoPrepend with its loss, and its steps in NumPy."""

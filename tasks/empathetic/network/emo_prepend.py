@@ -1,7 +1,8 @@
-"""EmoPrepend: reads a context with emotion hints, predicts the emotion, and conditions the reply on it."""
+"""EmoPrepend, which reads a context, predicts the emotion and conditions the reply on it; and its training loss."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -10,7 +11,9 @@ import paddle.nn.functional as F
 from paddle import Tensor, nn
 
 from paddle_dialog.config.models import CausalTransformerConfig, PretrainedConfig
+from paddle_dialog.data.batching import pad_batch
 from paddle_dialog.decoding.paddle_steps import PrefixModel, PrefixState
+from paddle_dialog.decoding.search import text_log_probs
 from paddle_dialog.errors import UserError
 from paddle_dialog.layers.masks import additive_mask, length_mask
 from paddle_dialog.layers.operators import Dropout
@@ -26,9 +29,37 @@ from paddle_dialog.tasks.empathetic.data.encoding import (
     column_weights,
     smallest_vocabulary,
 )
-from paddle_dialog.tasks.empathetic.network.loss import Outputs
-from paddle_dialog.tasks.empathetic.network.numpy_emo_prepend import mean_and_last
 from paddle_dialog.text.vocabulary import Vocabulary
+from paddle_dialog.training.losses import PointerCrossEntropy, SequenceCrossEntropy, mean_of
+
+
+class Outputs(NamedTuple):
+    """Scores of a batch; a part that this network or this mode does not have is an empty tensor."""
+
+    logits: Tensor  # of the reply's words [B, T, V]
+    gate: Tensor  # logits of generating over copying [B, T], of a network with a pointer
+    attention: Tensor  # over the context [B, T, S], with a pointer
+    copy_ids: Tensor  # the context's extended ids [B, S], with a pointer
+    # Of the K context words to learn [K, V], in training, where contexts are learned.
+    context_logits: Tensor
+    context_ids: Tensor  # of these words [K]
+    emotion: Tensor  # logits [B, C] of the encoder's classifier
+
+    @classmethod
+    def of(cls, logits: Tensor, emotion: Tensor, **others: Tensor) -> Outputs:
+        """Return outputs of which those that are not given are empty."""
+        fields = dict.fromkeys(cls._fields, paddle.zeros([0])) | others
+        return cls(**{**fields, "logits": logits, "emotion": emotion})
+
+    @property
+    def reply(self) -> tuple[Tensor, ...]:
+        """The scores of the reply: logits; with a pointer also gate, attention and the context's ids."""
+        return self[:4] if is_given(self.gate) else self[:1]
+
+
+def is_given(output: Tensor) -> bool:
+    """Return whether an output is there."""
+    return output.shape != [0]
 
 
 class _Read(NamedTuple):
@@ -155,25 +186,26 @@ class PaddleEmoPrepend(PrefixModel):
         """Return the state before the first word, and probabilities [B, C] of the emotions."""
         return self.encode(source, lengths), self.call(self.network.emotion_probabilities, source, lengths)
 
-    def reply_states(self, state: PrefixState, target: np.ndarray, sizes: np.ndarray) -> np.ndarray:
-        """Return the decoder's mean output over each of K replies to one context, then its last output [K, 2 D].
-
-        Args:
-            state: of the context, before the first word.
-            target: extended ids [K, T], begin token first.
-            sizes: how many of them are real [K].
-        """
-        state = self.reorder(state, np.zeros(len(target), dtype=np.int64))
-        hidden = self.call(
-            lambda *inputs: self.network.decode(*inputs)[0], state.source, state.lengths, target
-        )
-        return mean_and_last(hidden, sizes)
+    def read_replies(
+        self, state: PrefixState, replies: Sequence[Sequence[int]]
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Read replies to one context; arguments and result as for `NumpyCausalEmoPrepend.read_replies`."""
+        rows = np.zeros(len(replies), dtype=np.int64)
+        log_probs = text_log_probs(
+            self, state.source.words, state.lengths, replies, rows.tolist(), state
+        )  # [K]
+        target, sizes = pad_batch([np.array([Vocabulary.bos_id, *reply]) for reply in replies], 0)
+        read = self.reorder(state, rows)
+        hidden = self.call(lambda *inputs: self.network.decode(*inputs)[0], read.source, read.lengths, target)
+        real = np.arange(hidden.shape[1]) < sizes[:, None]  # [K, T]
+        means = (hidden * real[..., None]).sum(axis=1) / sizes[:, None].astype(np.float32)  # [K, D]
+        return log_probs, np.concatenate([means, hidden[np.arange(len(sizes)), sizes - 1]], axis=1)
 
 
 class EmotionHead(nn.Layer):
     """A bias-free linear map of the pooled encoder outputs, and a linear classifier of n-grams.
 
-    The map is trained; the classifier (`emotion_classifier.py`) is fitted to the training
+    The map is trained; the classifier (`data.examples.fit_emotions`) is fitted to the training
     texts before and stays fixed. `answer` combines the two.
 
     Args:
@@ -192,7 +224,7 @@ class EmotionHead(nn.Layer):
             self.register_buffer("ngram_idf", paddle.zeros([settings.ngram_buckets]))
             if settings.small_talk:
                 self.register_buffer("ngram_plainness", paddle.zeros([settings.ngram_buckets]))
-        self.neutrality = settings.small_talk
+        self.recognises_neutral = settings.small_talk
         self.encoder_weight = settings.encoder_weight
         self.column_weights = column_weights(settings.character_weight)  # [G]
         self.dropout = Dropout(dropout)
@@ -223,7 +255,7 @@ class EmotionHead(nn.Layer):
         rows = F.embedding(buckets, self.ngram_table)  # [B, S * G, C]
         by_ngrams = paddle.matmul(weights.unsqueeze(1), rows).squeeze(1)  # [B, C]
         joined = self.encoder_weight * logits.detach() + by_ngrams
-        if not self.neutrality:
+        if not self.recognises_neutral:
             return joined
         neutral = (weights * self.ngram_plainness[buckets]).sum(-1) - self.ngram_plainness[0]  # [B]
         confidence = CONFIDENCE_FLOOR + (1 - CONFIDENCE_FLOOR) * F.sigmoid(-neutral)  # [B]
@@ -234,3 +266,64 @@ class EmotionHead(nn.Layer):
         scores = self.query(outputs).squeeze(-1)  # [B, S]
         weights = F.softmax(scores + additive_mask(real, scores.dtype))  # [B, S]
         return paddle.matmul(weights.unsqueeze(1), outputs).squeeze(1)
+
+
+class EmpatheticLoss(nn.Layer):
+    """Mean nll per word, plus λ times the mean nll of the annotated emotions.
+
+    If contexts are learned, their words are in that mean, each with its weight, and never smoothed.
+
+    `token_nll` [B, T] keeps the negative log-likelihoods of the last call, masked and never smoothed.
+
+    Args:
+        label_smoothing: ε, of `SequenceCrossEntropy`; with a pointer of `PointerCrossEntropy`.
+        emotion_weight: λ.
+        context_weight: weight of a context's word, if contexts are learned; one of the reply has 1.
+        sampled: as for `SequenceCrossEntropy`.
+    """
+
+    token_nll: Tensor
+
+    def __init__(
+        self,
+        label_smoothing: float = 0.0,
+        emotion_weight: float = 1.0,
+        context_weight: float = 0.0,
+        sampled: bool = False,
+    ) -> None:
+        super().__init__()
+        self.context_weight = context_weight
+        self.emotion_weight = emotion_weight
+        self.sampled = sampled
+        self._generated = SequenceCrossEntropy(label_smoothing, sampled)
+        self._copied = PointerCrossEntropy(label_smoothing, sampled)
+
+    def forward(self, *parts: Tensor, emotion: Tensor, label: Tensor, mask: Tensor) -> Tensor:
+        """Return the loss, a scalar.
+
+        Args:
+            parts: of `Outputs`.
+            emotion: [B], see `DialogueBatch`, as all that follow.
+            label: [B, T].
+            mask: [B, T].
+        """
+        outputs = Outputs(*parts)
+        criterion: Any = self._copied if is_given(outputs.gate) else self._generated
+        total, tokens = criterion.total(*outputs.reply, label, mask), mask.sum()
+        self.token_nll = criterion.token_nll
+        if is_given(outputs.context_logits):
+            following = outputs.context_ids.unsqueeze(-1)  # [K, 1]
+            if self.sampled:
+                following = paddle.zeros_like(following)
+            nll = F.cross_entropy(outputs.context_logits, following, reduction="none")  # [K, 1]
+            total = total + self.context_weight * nll.sum()
+            tokens = tokens + self.context_weight * len(following)
+        return mean_of(total, tokens) + self.emotion_weight * _emotion_loss(outputs.emotion, emotion)
+
+
+def _emotion_loss(logits: Tensor, emotion: Tensor) -> Tensor:
+    """Return mean cross-entropy of logits [B, C] over the annotated rows of `emotion` [B]."""
+    annotated = (emotion != NO_EMOTION).astype(logits.dtype)  # [B]
+    # [B]
+    nll = F.cross_entropy(logits, paddle.clip(emotion, min=0), reduction="none").squeeze(-1) * annotated
+    return mean_of(nll.sum(), annotated.sum())

@@ -50,13 +50,6 @@ def numpy_emo_prepend(
     return model
 
 
-def mean_and_last(hidden: np.ndarray, sizes: np.ndarray) -> np.ndarray:
-    """Return the mean and then the last of the real outputs [K, T, D] of K replies, [K, 2 D]."""
-    real = (np.arange(hidden.shape[1]) < sizes[:, None])[..., None]  # [K, T, 1]
-    means = (hidden * real).sum(axis=1) / sizes[:, None].astype(np.float32)  # [K, D]
-    return np.concatenate([means, hidden[np.arange(len(hidden)), sizes - 1]], axis=1)
-
-
 class NumpyEmoPrepend(NumpyPointerSeq2Seq):
     """Implements `StepModel` and `read_contexts` in NumPy, with the results of `EmoPrepend`.
 
@@ -94,21 +87,6 @@ class NumpyEmoPrepend(NumpyPointerSeq2Seq):
         begin = self._prepended(emotions, source.condition)  # [B, D]
         return self._begin(past, source.words, begin), emotions
 
-    def reply_states(self, state: NumpyPointerState, target: np.ndarray, sizes: np.ndarray) -> np.ndarray:
-        """Return the decoder's mean output over each of K replies to one context, then its last output [K, 2 D].
-
-        Args:
-            state: of the context, before the first word.
-            target: extended ids [K, T], begin token first.
-            sizes: how many of them are real [K].
-        """
-        state, outputs = self.reorder(state, np.zeros(len(target), dtype=np.int64)), []
-        for tokens in target.T:
-            hidden, _, past = self._append(tokens, state)  # [K, D]
-            state = state._replace(past=past)
-            outputs.append(hidden)
-        return mean_and_last(np.stack(outputs, axis=1), sizes)
-
     def _embed_source(self, source: Source) -> np.ndarray:  # type: ignore[override]
         """Embed word, role and hint of each position as the sum of their rows of the table, [B, S, D]."""
         embedded: np.ndarray = self._tables.source[self._known(source.words)]  # [B, S, D]
@@ -136,12 +114,7 @@ class NumpyEmoPrepend(NumpyPointerSeq2Seq):
 
 
 class NumpyCausalEmoPrepend(NumpyEmoPrepend):
-    """EmoPrepend in the causal family, which reads many replies to a context in one pass; arguments as above."""
-
-    def __init__(self, config: EmpatheticConfig, vocab_size: int, weights: Weights) -> None:
-        super().__init__(config, vocab_size, weights)
-        assert isinstance(self._decoder, NumpyCausalDecoder)
-        self._causal = self._decoder
+    """EmoPrepend in the causal family, which reads many replies to a context in one pass, for the judge."""
 
     def read_replies(
         self, state: NumpyPointerState, replies: Sequence[Sequence[int]]
@@ -153,13 +126,16 @@ class NumpyCausalEmoPrepend(NumpyEmoPrepend):
             replies: K of them, extended ids without begin and end token.
 
         Returns:
-            log p(reply, end | context), float64 [K], and mean and last outputs [K, 2 D].
+            log p(reply, end | context), float64 [K]; and the decoder's mean output over each, then its last [K, 2 D].
         """
         sizes = np.array([len(reply) + 1 for reply in replies])  # [K]
         real = np.arange(sizes.max()) < sizes[:, None]  # [K, T]
         target = np.full(real.shape, Vocabulary.pad_id)
         target[real] = [token for reply in replies for token in (Vocabulary.bos_id, *reply)]
-        hidden, attention = self._read_targets(state, target)  # [K, T, D], [K, T, S]
+        inputs = np.zeros(target.size, dtype=np.int64)
+        embedded = self._embed_target(target.ravel(), state.begin, inputs).reshape(*target.shape, -1)
+        assert isinstance(state.past, AttentionCache) and isinstance(self._decoder, NumpyCausalDecoder)
+        hidden, attention = self._decoder.read_targets(embedded, state.past)  # [K, T, D], [K, T, S]
         labels = np.array([token for reply in replies for token in (*reply, Vocabulary.eos_id)])  # [P]
         outputs = hidden[real]  # [P, D]
         scores = label_log_softmax(self._tables.output, outputs, labels, self._temperature)  # [P]
@@ -168,18 +144,9 @@ class NumpyCausalEmoPrepend(NumpyEmoPrepend):
             weights = np.where(copied, attention[real], np.float32(0)).sum(axis=1)  # [P]
             scores = self._pointer.label_log_probs(outputs, scores, weights, labels < self._size)
         numbers = np.repeat(np.arange(len(replies)), sizes)  # [P]
-        return np.bincount(numbers, scores.astype(np.float64)), mean_and_last(hidden, sizes)
-
-    def reply_states(self, state: NumpyPointerState, target: np.ndarray, sizes: np.ndarray) -> np.ndarray:
-        """Return the decoder's mean and last outputs [K, 2 D]."""
-        return mean_and_last(self._read_targets(state, target)[0], sizes)
-
-    def _read_targets(self, state: NumpyPointerState, target: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Decode replies [K, T] to one context, begin token first; return as `NumpyCausalDecoder.read_targets`."""
-        assert isinstance(state.past, AttentionCache)
-        inputs = np.zeros(target.size, dtype=np.int64)
-        embedded = self._embed_target(target.ravel(), state.begin, inputs)  # [K * T, D]
-        return self._causal.read_targets(embedded.reshape(*target.shape, -1), state.past)
+        means = (hidden * real[..., None]).sum(axis=1) / sizes[:, None].astype(np.float32)  # [K, D]
+        last = hidden[np.arange(len(hidden)), sizes - 1]  # [K, D]
+        return np.bincount(numbers, scores.astype(np.float64)), np.concatenate([means, last], axis=1)
 
 
 class NumpyEmotionHead:
@@ -199,13 +166,13 @@ class NumpyEmotionHead:
             self._query = weights.take("emotion_head.query.weight", width, 1)
         self._output = weights.take("emotion_head.output.weight", width, count)
         self._weight = np.float32(config.emotion.encoder_weight)
-        self._table = self._idf = self._neutrality = None
+        self._table = self._idf = self._neutral = None
         self._column_weights = column_weights(config.emotion.character_weight)  # [G]
         if buckets:
             self._table = weights.take("emotion_head.ngram_table", buckets, count)
             self._idf = weights.take("emotion_head.ngram_idf", buckets)
             if config.emotion.small_talk:
-                self._neutrality = weights.take("emotion_head.ngram_plainness", buckets)
+                self._neutral = weights.take("emotion_head.ngram_plainness", buckets)
 
     def __call__(self, outputs: np.ndarray, lengths: np.ndarray, ngrams: np.ndarray | None) -> np.ndarray:
         """Return logits [B, C].
@@ -228,7 +195,7 @@ class NumpyEmotionHead:
             if length > 0:
                 weights /= length
                 logits[row] += weights @ self._table[present]
-            if self._neutrality is not None:
-                neutrality = np.dot(weights, self._neutrality[present]) - self._neutrality[0]
-                logits[row] *= CONFIDENCE_FLOOR + (1 - CONFIDENCE_FLOOR) / (1 + np.exp(neutrality))
+            if self._neutral is not None:
+                neutral = np.dot(weights, self._neutral[present]) - self._neutral[0]
+                logits[row] *= CONFIDENCE_FLOOR + (1 - CONFIDENCE_FLOOR) / (1 + np.exp(neutral))
         return logits

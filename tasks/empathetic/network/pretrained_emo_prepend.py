@@ -25,7 +25,7 @@ from paddle_dialog.tasks.empathetic.data.encoding import (
     pretrained_vocabulary,
     smallest_vocabulary,
 )
-from paddle_dialog.tasks.empathetic.network.loss import Outputs
+from paddle_dialog.tasks.empathetic.network.emo_prepend import Outputs
 from paddle_dialog.text.vocabulary import Vocabulary
 
 ROWS = 8  # whose logits of all of the model's tokens are there at once
@@ -50,11 +50,6 @@ class PretrainedEmoPrepend(PretrainedLM):
         assert isinstance(config.model, PretrainedConfig)
         folder, vocabulary = base_folder(config.model), pretrained_vocabulary(config)
         tokenizer = load_tokenizer(folder)
-        if vocab_size not in (0, len(vocabulary)):
-            raise UserError(
-                f"model.pretrained: {folder} has {len(vocabulary):,} tokens and marks, and the vocabulary of the "
-                f"weights {vocab_size:,}; name the model that they were trained on"
-            )
         *self._before_end, end_of_label = tokenizer.encode(END_OF_LABEL, add_special_tokens=False)
         ids, end, emotions = tokenizer.get_vocab(), tokenizer.eos_token_id, EMOTIONS_OF[config.language]
         first_word = smallest_vocabulary(emotions)
@@ -65,9 +60,7 @@ class PretrainedEmoPrepend(PretrainedLM):
         if tokenizer.unk_token_id is not None:
             columns[Vocabulary.unk_id] = tokenizer.unk_token_id
         written = np.arange(len(vocabulary)) >= first_word
-        written[[Vocabulary.unk_id, Vocabulary.eos_id]] = True
-        super().__init__(config.model, vocabulary, columns, written)
-        self._tokenizer = tokenizer
+        super().__init__(config.model, vocab_size, vocabulary, columns, written)
         self._column_list: list[int] = columns.tolist()
         self._templates: dict[int, list[list[int]]] = {}
         self._make_tree([self._label(folder, emotion) for emotion in emotions], end_of_label)
@@ -84,21 +77,12 @@ class PretrainedEmoPrepend(PretrainedLM):
         hidden, _ = self.extend(self.columns[target], state)
         return Outputs.of(self.logits(hidden), scores)
 
-    def encode(self, source: Source, lengths: np.ndarray) -> PretrainedState:
-        """Return the state before the first word, for sources of the given lengths [B]."""
-        return self.read_contexts(source, lengths)[0]
-
     @paddle.no_grad()
     def read_contexts(self, source: Source, lengths: np.ndarray) -> tuple[PretrainedState, np.ndarray]:
         """Return the state before the first word, and probabilities [B, C] of the emotions."""
         words, condition = paddle.to_tensor(source.words), paddle.to_tensor(source.condition)
         state, scores = self._read(words, condition, paddle.to_tensor(lengths))
         return state, F.softmax(scores, axis=-1).numpy()
-
-    def emotion_probabilities(self, source: Source, source_lengths: Tensor) -> Tensor:
-        """Return probabilities [B, C] of the emotions."""
-        scores = self._read(source.words, source.condition, source_lengths)[1]
-        return F.softmax(scores, axis=-1)
 
     def _read(self, words: Tensor, condition: Tensor, lengths: Tensor) -> tuple[PretrainedState, Tensor]:
         """Return the state behind one label, and log-probabilities [B, C] of all of them.
@@ -196,7 +180,7 @@ class PretrainedEmoPrepend(PretrainedLM):
             start = []
             if tokenizer.chat_template is None:
                 text = "".join(PLAIN[role].format("⟦⟧") for role in roles) + PLAIN["reply"]
-                start = [index for index in tokenizer("").input_ids if index != tokenizer.eos_token_id]
+                start = self._start
             else:
                 messages = [{"role": role, "content": "⟦⟧"} for role in roles]
                 text = tokenizer.apply_chat_template(messages, tokenize=False, add_generation_prompt=True)

@@ -18,16 +18,16 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from paddle_dialog.command_line import load_model, run_tool
+from paddle_dialog.config.models import CausalTransformerConfig
 from paddle_dialog.data.files import Record, read_records
 from paddle_dialog.errors import UserError
 from paddle_dialog.judge import JUDGE, Judge
-from paddle_dialog.tasks.empathetic.judge import FEATURES, measured
 from paddle_dialog.tasks.empathetic.prediction import EmpatheticPredictor
-from paddle_dialog.tasks.empathetic.reading import log_probs
-from paddle_dialog.tasks.empathetic.replies import ReplyPrediction
+from paddle_dialog.tasks.empathetic.replies import FEATURES, ReplyPrediction, measured, scored
 from tools.weights.judges import fit_order, judge_parser, save_with
 
 FOLDS = 5
+MAX_REFLECTIONS = 10_000  # of a turn
 WORTH = (0.5, 0.25, 1.0)  # of sensible, of specific, and of empathy from 0 to 1
 PENALTY = 3000.0  # of the squared weights, chosen by cross-validation over conversations
 
@@ -85,6 +85,10 @@ def main(arguments: argparse.Namespace) -> None:
     predictor = load_model(arguments)[1].predictor
     if not isinstance(predictor, EmpatheticPredictor):
         raise UserError(f"{arguments.config}: is of another task; name an empathetic config")
+    if not isinstance(predictor.config.model, CausalTransformerConfig):
+        raise UserError(
+            f"{arguments.config}: a judge reads causal models; take model.name: causal_transformer"
+        )
     rated = [one for one in read_ratings(arguments.ratings) if one.replies]
     rows = []
     for number, one in enumerate(rated, start=1):
@@ -98,18 +102,17 @@ def main(arguments: argparse.Namespace) -> None:
 def _measured(predictor: EmpatheticPredictor, rated: Rated) -> np.ndarray:
     """Return the judge's inputs for the rated replies to a turn [N, FEATURES + 6 D]."""
     (context,) = predictor.understand(predictor.read([rated.context]))
-    reading = predictor.read_turn(rated.context)
-    prepared = {one.text: one for one in predictor.prepared(context, reading, only=rated.replies)}
-    others = {
-        text: origin
+    reading, turn, felt = predictor.read_turn(rated.context), context.turns[-1], context.emotions
+    prepared = [
+        *predictor.written.matches(turn, reading.acts, felt, None, reading.tone),
+        *predictor.reflector.replies(turn, felt, reading.tone, MAX_REFLECTIONS),
+    ]
+    known = {one.text: one for one in prepared}
+    candidates = [
+        known.get(text, ReplyPrediction(text, 0.0, (), origin))
         for text, origin in zip(rated.replies, rated.origins, strict=True)
-        if text not in prepared
-    }
-    tokens = [predictor.language.tokens_of(text) for text in others]
-    scores = log_probs(predictor.encoder, tokens, context)
-    for (text, origin), score, words in zip(others.items(), scores, tokens, strict=True):
-        prepared[text] = ReplyPrediction(text, float(score), words, origin)
-    return measured(predictor.encoder, context, reading.acts, [prepared[text] for text in rated.replies])
+    ]
+    return measured(context, reading.acts, *scored(predictor.encoder, context, candidates))
 
 
 def _report(rows: Sequence[np.ndarray], rated: Sequence[Rated], folds: np.ndarray) -> None:

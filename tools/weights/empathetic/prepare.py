@@ -28,11 +28,10 @@ import numpy as np
 
 from paddle_dialog.command_line import run_tool
 from paddle_dialog.data.files import Record, read_records
-from paddle_dialog.tasks.empathetic.data.dialogue import Dialogue, known_emotion
+from paddle_dialog.tasks.empathetic.data.dialogue import Dialogue, known_emotion, read_dialogues, read_turns
 from paddle_dialog.tasks.empathetic.data.emotions import CHINESE_EMOTIONS, EMOTIONS
-from paddle_dialog.tasks.empathetic.data.sources import read_dialogues, read_turns
 
-LONGEST_TURN = 60  # characters after which the lines of one speaker begin another turn
+MAX_TURN = 60  # characters after which the lines of one speaker begin another turn
 STOCK = 12  # characters up to which a first sentence is often a mere formula
 OVER = 1.5  # how much a single sentence may exceed the limit before it is cut inside
 _SENTENCE = re.compile(r".*?(?:[。！？!?…]+[”’」』）)\"]*|$)", re.DOTALL)
@@ -96,7 +95,7 @@ def labelled_turns(record: Record) -> list[Dialogue]:
     for (_, emotion), group in groupby(lines, lambda line: line[1:]):
         joined = ""
         for line, *_ in group:
-            if len(joined) >= LONGEST_TURN:
+            if len(joined) >= MAX_TURN:
                 made.append(Dialogue([f"{joined}。"], "", emotion))
                 joined = ""
             joined = f"{joined}，{line}" if joined else line

@@ -23,6 +23,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from paddle_dialog.command_line import run_tool
+from paddle_dialog.data.eight_bits import EightBitWeights, quantize
 from paddle_dialog.data.files import read_lines, read_records
 from paddle_dialog.errors import UserError
 from paddle_dialog.linear_classifier import LinearSettings, fit_classifier, sparse_rows
@@ -112,7 +113,7 @@ def fit_reader(turns: Sequence[LabelledTurn]) -> TurnReader:
         tables.append(
             fit_classifier(features[known], labels[known, head], held_out[known], len(names), settings)
         )
-    return TurnReader(np.concatenate(tables, axis=1))
+    return TurnReader(EightBitWeights(quantize({"table": np.concatenate(tables, axis=1)})))
 
 
 def care_thresholds(reader: TurnReader, turns: Sequence[LabelledTurn]) -> list[float]:
