@@ -336,6 +336,7 @@ ONE_LINE = (
         (".gz", gzip.compress(b"one\n") + gzip.compress(b"two\n"), ["one", "two"]),
         (".XZ", lzma.compress(b"one\n") + lzma.compress(b"two\n"), ["one", "two"]),
     ],
+    ids=["plain", "gz", "xz", "odd ends", "streams of gz", "streams of xz"],  # an archive holds the time
 )
 def test_lines_are_numbered_from_one_without_their_ends(tmp_path, suffix, data, lines):
     path = tmp_path / f"lines.txt{suffix}"
