@@ -8,11 +8,9 @@ import os
 import runpy
 import subprocess
 import sys
-from collections.abc import Callable
 from contextlib import redirect_stderr, redirect_stdout
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 from unittest import mock
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -26,7 +24,7 @@ class Outcome:
     stdout: str
     stderr: str
 
-    def error_line(self) -> str:
+    def error_line(self):
         """Return the one line that tells of bad input, checked to be all that stderr says of it."""
         assert self.status == 2, (self.status, self.stderr)
         assert "Traceback" not in self.stderr
@@ -35,7 +33,7 @@ class Outcome:
         return lines[0]
 
 
-def start(tool: str, *arguments: object, **options: object) -> subprocess.Popen:
+def start(tool, *arguments, **options):
     """Start `python tools/<tool>.py` from the root of the project."""
     command = [sys.executable, f"tools/{tool}.py", *map(str, arguments)]
     environment = {**os.environ, "OMP_NUM_THREADS": "1", **options.pop("environment", {})}
@@ -43,20 +41,20 @@ def start(tool: str, *arguments: object, **options: object) -> subprocess.Popen:
     return subprocess.Popen(command, cwd=ROOT, env=environment, **pipes)
 
 
-def run(tool: str, *arguments: object, stdin: bytes = b"", **options: object) -> Outcome:
+def run(tool, *arguments, stdin=b"", **options):
     """Run a tool in a process of its own, with `stdin` piped into it."""
     process = start(tool, *arguments, stdin=subprocess.PIPE, **options)
     out, err = process.communicate(stdin)
     return Outcome(process.returncode, out.decode("utf-8"), err.decode("utf-8"))
 
 
-def run_here(tool: str, *arguments: object, stdin: bytes = b"") -> Outcome:
+def run_here(tool, *arguments, stdin=b""):
     """Run a tool's file as the main program inside this process, where paddle is imported already."""
     path = str(ROOT / "tools" / f"{tool}.py")
     return called(lambda: runpy.run_path(path, run_name="__main__"), path, *arguments, stdin=stdin)
 
 
-def called(program: Callable[[], object], *words: object, stdin: bytes = b"") -> Outcome:
+def called(program, *words, stdin=b""):
     """Return what a program in this process leaves behind, called with the words of a command line."""
     out, err = (io.TextIOWrapper(io.BytesIO(), encoding="utf-8", write_through=True) for _ in range(2))
     source = io.TextIOWrapper(io.BytesIO(stdin), encoding="utf-8")
@@ -75,12 +73,12 @@ def called(program: Callable[[], object], *words: object, stdin: bytes = b"") ->
     return Outcome(status, out.buffer.getvalue().decode("utf-8"), err.buffer.getvalue().decode("utf-8"))
 
 
-def records(outcome: Outcome) -> list[dict[str, Any]]:
+def records(outcome):
     """Return the JSON lines of a command that did its work."""
     assert outcome.status == 0, outcome.stderr
     return [json.loads(line) for line in outcome.stdout.splitlines()]
 
 
-def texts(outcome: Outcome) -> list[list[str]]:
+def texts(outcome):
     """Return the candidates in each of its JSON lines."""
     return [[p["text"] for p in record["predictions"]] for record in records(outcome)]

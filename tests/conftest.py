@@ -9,11 +9,9 @@ import os
 import random
 import signal
 from collections import Counter
-from collections.abc import Iterator
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
 
 import pytest
 from command import Outcome, run, run_here
@@ -26,7 +24,7 @@ if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
-def pytest_terminal_summary(terminalreporter: Any) -> None:
+def pytest_terminal_summary(terminalreporter):
     """Say in one line what was skipped and why, and how to have it."""
     skipped = terminalreporter.stats.get("skipped", [])
     reasons = Counter(report.longrepr[2].removeprefix("Skipped: ") for report in skipped)
@@ -73,7 +71,7 @@ class Trained:
     outcome: Outcome
 
 
-def write_couplets(path: Path, count: int, seed: int) -> None:
+def write_couplets(path, count, seed):
     """Write couplets over seven pairs of opposites: each character of 下联 is the opposite of that of 上联."""
     generator = random.Random(seed)
     opposite = str.maketrans(UPPER, LOWER)
@@ -82,7 +80,7 @@ def write_couplets(path: Path, count: int, seed: int) -> None:
 
 
 @pytest.fixture(scope="session")
-def trained(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Trained]:
+def trained(tmp_path_factory):
     """Return the models by family; the workers of one session share them."""
     base = tmp_path_factory.getbasetemp()
     folder = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "trained"
@@ -92,7 +90,7 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Trained]:
         return {family: _train(folder, family) for family in RECIPES}
 
 
-def _train(folder: Path, family: str) -> Trained:
+def _train(folder, family):
     config, log = folder / f"{family}.yaml", folder / f"{family}.outcome"
     if not log.exists():
         write_couplets(folder / "train.tsv", 320, seed=1)
@@ -107,19 +105,19 @@ def _train(folder: Path, family: str) -> Trained:
 
 
 @pytest.fixture(params=RECIPES)
-def model(request: pytest.FixtureRequest, trained: dict[str, Trained]) -> Trained:
+def model(request, trained):
     """Return the model of each family in turn."""
     return trained[request.param]
 
 
 @pytest.fixture
-def lstm(trained: dict[str, Trained]) -> Trained:
+def lstm(trained):
     """Return the recurrent model."""
     return trained["lstm"]
 
 
 @pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
+def browser():
     """Yield a headless browser."""
     from chromium import launched  # a file without a browser needs no Playwright
 
@@ -128,7 +126,7 @@ def browser() -> Iterator[Any]:
 
 
 @pytest.fixture(scope="module")
-def address(request: pytest.FixtureRequest) -> Iterator[str]:
+def address(request):
     """Yield the address of a server of the tasks that the test file's `SERVED` names."""
     from page_browser import served
 
@@ -137,7 +135,7 @@ def address(request: pytest.FixtureRequest) -> Iterator[str]:
 
 
 @pytest.fixture
-def page(request: pytest.FixtureRequest, browser: Any, address: str) -> Iterator[Any]:
+def page(request, browser, address):
     """Yield the page in a tab of its own; the test file's `PREPARE`, if any, is called with the empty tab."""
     from page_browser import opened
 

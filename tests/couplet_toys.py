@@ -16,7 +16,6 @@ from paddle_dialog.tasks.couplet.config import (
     CoupletRerankConfig,
     RulesConfig,
 )
-from paddle_dialog.tasks.couplet.prediction import CoupletPredictor
 from paddle_dialog.tasks.couplet.prompts import MARKS
 from paddle_dialog.tasks.couplet.task import TASK
 from paddle_dialog.text.vocabulary import SPECIAL_TOKENS, Vocabulary
@@ -43,19 +42,19 @@ NO_RULES = dict.fromkeys(
 class Table(TableModel):
     """What the predictor asks of a network beside the steps."""
 
-    def eval(self) -> None:
+    def eval(self):
         """Do nothing: there is nothing to switch off."""
 
 
 def toy(
-    characters: str,
-    seed: int = 0,
-    rules: dict[str, Any] | None = None,
-    rerank: dict[str, Any] | None = None,
-    choice: dict[str, Any] | None = None,
-    marks: bool = False,
-    **decoding: Any,
-) -> CoupletPredictor:
+    characters,
+    seed=0,
+    rules=None,
+    rerank=None,
+    choice=None,
+    marks=False,
+    **decoding,
+):
     """Return a predictor that writes `characters`; `rules` and `decoding` replace defaults, without a tone weight.
 
     Its candidates are those of the beam unless `choice` says otherwise; with `marks` it answers both lines.
@@ -69,26 +68,26 @@ def toy(
     return _around_a_table([*characters, *(MARKS if marks else ())], seed, 12, 10, **sections)
 
 
-def composing_toy(characters: str = CHARACTERS, seed: int = 0, marks: bool = True) -> CoupletPredictor:
+def composing_toy(characters=CHARACTERS, seed=0, marks=True):
     """Return a predictor that composes of `characters` and the comma; without `marks` it only answers 上联."""
     decoding = DecodingConfig(max_length=18, beam_size=4)
     tokens = ["，", *characters, *(MARKS if marks else ())]
     return _around_a_table(tokens, seed, 19, 18, decoding=decoding)
 
 
-def _around_a_table(tokens: list[str], seed: int, steps: int, longest: int, **sections: Any) -> Any:
+def _around_a_table(tokens, seed, steps, longest, **sections):
     vocabulary = Vocabulary([*SPECIAL_TOKENS, *tokens])
     network = Table(seed, vocab_size=len(vocabulary), steps=steps, sources=len(vocabulary))
     config = CoupletConfig(task="couplet", data=CoupletDataConfig(max_length=longest), **sections)
     return TASK.predictor(config, TrainedModel.of_network(network, {"text": vocabulary}))
 
 
-def best(predictor: CoupletPredictor, first: str, **options: Any) -> Any:
+def best(predictor, first, **options):
     """Return the best answer to a line."""
     return predictor.predict([first], **options)[0][0]
 
 
-def log_prob(predictor: CoupletPredictor, first: str, text: str) -> float:
+def log_prob(predictor, first, text):
     """Return log p(text, end | first) by the chain rule."""
     encode = predictor.vocabulary.encode
     return predictor.network.text_log_prob(encode(first)[0], tuple(encode(text)))

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -18,7 +16,6 @@ from paddle_dialog.judge import Judge
 from paddle_dialog.tasks.empathetic.config import EmpatheticConfig
 from paddle_dialog.tasks.empathetic.data.dialogue import Dialogue
 from paddle_dialog.tasks.empathetic.data.encoding import Source, count_words, make_encoder, reserved_entries
-from paddle_dialog.tasks.empathetic.data.examples import DialogueBatch
 from paddle_dialog.tasks.empathetic.data.language import PIECES, learn_pieces, make_language
 from paddle_dialog.tasks.empathetic.network.emo_prepend import EmoPrepend
 from paddle_dialog.tasks.empathetic.prediction import EmpatheticPredictor
@@ -53,7 +50,7 @@ TURNS = [
 ] * 4
 
 
-def make_config(family: str = "transformer", **sections: dict[str, Any]) -> EmpatheticConfig:
+def make_config(family="transformer", **sections):
     """Return the configuration of a tiny model; `sections` are laid over it."""
     mapping: dict[str, Any] = {"task": "empathetic", "model": MODELS[family]}
     for name, values in sections.items():
@@ -61,12 +58,12 @@ def make_config(family: str = "transformer", **sections: dict[str, Any]) -> Empa
     return build(EmpatheticConfig, mapping, "test")
 
 
-def make_vocabulary(dialogues: list[Dialogue] = DIALOGUES, min_count: int = 1) -> Vocabulary:
+def make_vocabulary(dialogues=DIALOGUES, min_count=1):
     """Return the vocabulary of dialogues."""
     return Vocabulary.build(count_words(dialogues), min_count, None, reserved_entries())
 
 
-def make_network(config: EmpatheticConfig, vocab_size: int, seed: int = 1) -> EmoPrepend:
+def make_network(config, vocab_size, seed=1):
     """Return a network in evaluation mode with random values everywhere, biases too."""
     network = EmoPrepend(config, vocab_size)
     rng = np.random.default_rng(seed)
@@ -85,29 +82,25 @@ def make_network(config: EmpatheticConfig, vocab_size: int, seed: int = 1) -> Em
     return network
 
 
-def predictor_of(
-    config: EmpatheticConfig, network: EmoPrepend, vocabulary: Vocabulary, **options: Any
-) -> EmpatheticPredictor:
+def predictor_of(config, network, vocabulary, **options):
     """Return the predictor of a network."""
     return EmpatheticPredictor(config, TrainedModel.of_network(network, {"text": vocabulary}), **options)
 
 
-def random_predictor(
-    family: str = "transformer", judge: Judge | None = None, **sections: Any
-) -> EmpatheticPredictor:
+def random_predictor(family="transformer", judge=None, **sections):
     """Return the predictor of a random model."""
     config, vocabulary = make_config(family, **sections), make_vocabulary()
     return predictor_of(config, make_network(config, len(vocabulary)), vocabulary, judge=judge)
 
 
-def judged_predictor(judge: Judge | None = None, **sections: dict[str, Any]) -> EmpatheticPredictor:
+def judged_predictor(judge=None, **sections):
     """Return a random causal model that chooses among generated, written and reflected replies by a judge."""
     sections["decoding"] = {"beam_size": 4, "max_length": 6, **sections.get("decoding", {})}
     judge = judge or Judge(np.random.default_rng(3).normal(0.0, 1.0, judged_width(8)))
     return random_predictor("causal", judge, **sections)
 
 
-def chinese_predictor(**sections: Any) -> EmpatheticPredictor:
+def chinese_predictor(**sections):
     """Return a random Chinese model."""
     own = {"beam_size": 5, "max_length": 8, **sections.pop("decoding", {})}
     settings = {"model": MODELS["transformer"], "emotion": {"hints": False}, "decoding": own, **sections}
@@ -119,7 +112,7 @@ def chinese_predictor(**sections: Any) -> EmpatheticPredictor:
     return predictor_of(config, make_network(config, len(vocabulary)), vocabulary, encoder=encoder)
 
 
-def save_model(folder: Path, family: str = "transformer", **sections: dict[str, Any]) -> Path:
+def save_model(folder, family="transformer", **sections):
     """Write a random model as a bundle, and a recipe whose run it seems to be.
 
     Returns:
@@ -128,12 +121,12 @@ def save_model(folder: Path, family: str = "transformer", **sections: dict[str, 
     return _save(random_predictor(family, **sections), folder)
 
 
-def save_chinese_model(folder: Path, **sections: Any) -> Path:
+def save_chinese_model(folder, **sections):
     """Write a random Chinese model in the same way."""
     return _save(chinese_predictor(**sections), folder, {PIECES: learn_pieces(TURNS, 120)})
 
 
-def _save(predictor: EmpatheticPredictor, folder: Path, files: dict[str, bytes] | None = None) -> Path:
+def _save(predictor, folder, files=None):
     text, weights = dump(predictor.config), read_weights(predictor.network)
     bundle = Bundle("empathetic", text, {"text": predictor.vocabulary}, weights, "A toy.", files or {})
     save_bundle(bundle, folder / "run" / "best")
@@ -142,12 +135,12 @@ def _save(predictor: EmpatheticPredictor, folder: Path, files: dict[str, bytes] 
     return recipe
 
 
-def tensors(batch: DialogueBatch) -> list[Any]:
+def tensors(batch):
     """Return a batch as tensors: source, lengths, target, emotion, label, mask."""
     batch = as_tensors(batch)
     return [Source(*batch[:5]), batch.source_lengths, batch.target, batch.emotion, batch.label, batch.mask]
 
 
-def named(labels: Sequence[Any]) -> dict[str, Any]:
+def named(labels):
     """Return the last three parts of a batch by the names under which the criterion takes them."""
     return dict(zip(("emotion", "label", "mask"), labels, strict=True))

@@ -122,18 +122,18 @@ class Case:
     lengths: np.ndarray
     size: int  # ids that a target may have
 
-    def only(self, row: int) -> tuple[Any, np.ndarray]:
+    def only(self, row):
         """Return one source without its padding."""
         size = max(int(self.lengths[row]), 1)  # as batches are padded
 
-        def cut(x: Any) -> Any:
+        def cut(x):
             return x if x is None else x[row : row + 1] if x.ndim == 1 else x[row : row + 1, :size]
 
         own = self.source.map(cut) if isinstance(self.source, tuple) else cut(self.source)
         return own, self.lengths[row : row + 1]
 
 
-def filled(network: nn.Layer, seed: int = 3) -> Any:
+def filled(network, seed=3):
     """Give every parameter random values, biases and norms too, and switch dropout off."""
     paddle.seed(seed)
     for parameter in network.parameters():
@@ -142,7 +142,7 @@ def filled(network: nn.Layer, seed: int = 3) -> Any:
     return network
 
 
-def case(name: str) -> Case:
+def case(name):
     """Return the model of a name."""
     if name in EMPATHETIC:
         family, sections = EMPATHETIC[name]

@@ -10,14 +10,13 @@ import json
 import os
 import sys
 import tempfile
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 DPI = 64  # small pictures keep notebooks small
 
 
-def run(path: Path, replacements: Mapping[str, str] | None = None) -> list[list[dict[str, Any]]]:
+def run(path, replacements=None):
     """Run a notebook in the current folder.
 
     Args:
@@ -36,7 +35,7 @@ def run(path: Path, replacements: Mapping[str, str] | None = None) -> list[list[
     return shown
 
 
-def _run_cell(source: str, names: dict[str, Any]) -> list[dict[str, Any]]:
+def _run_cell(source, names):
     tree, printed, value = ast.parse(source), io.StringIO(), None
     last = tree.body.pop() if tree.body and isinstance(tree.body[-1], ast.Expr) else None
     with contextlib.redirect_stdout(printed):
@@ -51,11 +50,11 @@ def _run_cell(source: str, names: dict[str, Any]) -> list[dict[str, Any]]:
     return outputs + [_data("display_data", {"image/png": picture}) for picture in _pictures()]
 
 
-def _data(kind: str, data: dict[str, str]) -> dict[str, Any]:
+def _data(kind, data):
     return {"output_type": kind, "data": data, "metadata": {}}
 
 
-def _pictures() -> list[str]:
+def _pictures():
     """Return the figures that a cell has left open, as PNG in base64, and close them."""
     if "matplotlib.pyplot" not in sys.modules:
         return []
@@ -70,7 +69,7 @@ def _pictures() -> list[str]:
     return pictures
 
 
-def save(path: Path) -> None:
+def save(path):
     """Run a notebook in an empty folder, and write what its cells show into it."""
     notebook, here = json.loads(path.read_text(encoding="utf-8")), Path.cwd()
     with tempfile.TemporaryDirectory() as folder:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import paddle
 
 from paddle_dialog.bundle.folder import TrainedModel
@@ -18,7 +16,7 @@ from tools.weights.poem.rhyme_table import SEEDS
 CHARACTERS = "，。白日依山尽" + "".join(SEEDS) + "雪月雨水绿客鸟落"
 
 
-def toy(verse: dict[str, Any] | None = None, **decoding: Any) -> PoemPredictor:
+def toy(verse=None, **decoding):
     """Return a predictor that writes `CHARACTERS` at random."""
     characters = dict.fromkeys(CHARACTERS)
     vocabulary = Vocabulary([*SPECIAL_TOKENS, NEWLINE, *FORM_TOKENS.values(), *characters])

@@ -1,7 +1,5 @@
 """Batches by length: every example once, reproducible, resumable, shared fairly; and their padding."""
 
-from typing import Any
-
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -18,11 +16,11 @@ OPTIONS = st.fixed_dictionaries(
 PROPERTY = settings(deadline=None, max_examples=80)
 
 
-def batches_of(lengths: Any, epoch: int = 0, **options: Any) -> list[list[int]]:
+def batches_of(lengths, epoch=0, **options):
     return list(LengthBucketSampler(lengths, **options).batches(epoch))
 
 
-def waste(lengths: np.ndarray, batches: list[list[int]]) -> float:
+def waste(lengths, batches):
     cells = sum(len(batch) * lengths[batch].max() for batch in batches)
     return 1 - lengths.sum() / cells
 

@@ -13,7 +13,6 @@ import pytest
 from command import run_here
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from paddle import nn
 from safetensors.numpy import load_file
 
 import paddle_dialog
@@ -30,14 +29,14 @@ WORDS = Vocabulary.build(["春风", "秋月"])
 CONFIG = TransformerConfig(width=8, num_heads=2, inner_width=8, encoder_layers=1, decoder_layers=1)
 
 
-def make_bundle(value: float = 1.0) -> Bundle:
+def make_bundle(value=1.0):
     weights = {"a.weight": np.full([2, 3], value, dtype="float32"), "a.bias": np.zeros(3, dtype="float32")}
     return Bundle(
         "couplet", "task: couplet\n# 上联\n", {"text": WORDS}, weights, "# card\n", {"x.bin": b"\x00\x01"}
     )
 
 
-def value_of(folder: Path) -> float:
+def value_of(folder):
     return float(load_bundle(folder).weights["a.weight"][0, 0])
 
 
@@ -112,7 +111,7 @@ def test_a_manifest_that_is_no_manifest_is_damaged(saved, text):
 def test_a_bundle_that_cannot_take_its_place_gives_the_old_one_back(saved, monkeypatch):
     rename = Path.rename
 
-    def failing(self: Path, target: Path) -> Path:
+    def failing(self, target):
         if self.name == "best.partial":
             raise OSError(13, "Permission denied")
         return rename(self, target)
@@ -129,7 +128,7 @@ def test_a_folder_that_cannot_be_made_is_a_user_error(tmp_path):
         save_bundle(make_bundle(), tmp_path / "file" / "best")
 
 
-def network(vocab_size: int = 20) -> nn.Layer:
+def network(vocab_size=20):
     return Seq2Seq(CONFIG, vocab_size)
 
 
@@ -220,7 +219,7 @@ SMALL = TransformerConfig(
 )  # fmt: skip
 
 
-def logits(network: Seq2Seq) -> np.ndarray:
+def logits(network):
     source, lengths = paddle.to_tensor([[5, 6, 7, 3], [8, 9, 3, 0]]), paddle.to_tensor([4, 3])
     return network(source, lengths, paddle.to_tensor([[2, 4, 5], [2, 6, 7]])).numpy()
 

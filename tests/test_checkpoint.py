@@ -20,7 +20,7 @@ from paddle import nn
 from paddle_dialog.bundle import folder as bundle_module
 from paddle_dialog.bundle.folder import Bundle, bundle_exists, finish_save, load_bundle, save_bundle
 from paddle_dialog.bundle.weights import read_weights
-from paddle_dialog.config.models import LstmAttentionConfig, ModelConfig
+from paddle_dialog.config.models import LstmAttentionConfig
 from paddle_dialog.config.schema import TrainingConfig
 from paddle_dialog.errors import UserError
 from paddle_dialog.models.seq2seq import Seq2Seq
@@ -40,28 +40,28 @@ LSTM = LstmAttentionConfig(embedding_size=8, hidden_size=8, dropout=0.3, share_e
 class Trainer:
     """A network with its optimiser and counters, built as a run builds them."""
 
-    def __init__(self, model: ModelConfig) -> None:
+    def __init__(self, model):
         paddle.seed(1)
         self.network: Any = Seq2Seq(model, VOCABULARY)
         self.progress = Progress()
         self.rebuild()
 
-    def rebuild(self) -> None:
+    def rebuild(self):
         """Make the optimiser of the parameters that are trained."""
         self.optimizer, _ = build_optimizer(TrainingConfig(), self.network, 7, 8)
 
-    def step(self) -> None:
+    def step(self):
         """Take one step on any loss."""
         sum(parameter.sum() for parameter in self.network.parameters()).backward()
         self.optimizer.step()
         self.optimizer.clear_grad()
         self.progress.step += 1
 
-    def save(self, folder: Path) -> None:
+    def save(self, folder):
         extra = pack_training_state(self.progress, self.optimizer, self.network)
         save_bundle(Bundle("couplet", "", {}, read_weights(self.network), "", extra), folder)
 
-    def restore(self, folder: Path) -> None:
+    def restore(self, folder):
         restore_training_state(load_bundle(folder), folder, self.progress, self.optimizer, self.network)
 
 
@@ -85,13 +85,13 @@ def run_folder(tmp_path):
     return tmp_path
 
 
-def damage(folder: Path, name: str = "model.safetensors") -> None:
+def damage(folder, name="model.safetensors"):
     content = bytearray((folder / name).read_bytes())
     content[len(content) // 2] ^= 255
     (folder / name).write_bytes(content)
 
 
-def step_found(folder: Path) -> tuple[str, int]:
+def step_found(folder):
     found = find_checkpoint(folder)
     assert found is not None
     return found[0].name, found[2].step

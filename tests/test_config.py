@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator
 from dataclasses import dataclass, field
-from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 import pytest
 import yaml
@@ -30,7 +28,7 @@ class TransformerConfig:
     width: int = 8
     heads: int = field(default=2, metadata={"min": 1})
 
-    def problems(self) -> Iterator[tuple[str, str]]:
+    def problems(self):
         if self.width % self.heads:
             yield "heads", f"must divide width ({self.width}), found {self.heads}"
 
@@ -45,7 +43,7 @@ class TrainingConfig:
     schedule: Literal["none", "noam", "on"] = "none"
     warmup: int = 0
 
-    def problems(self) -> Iterator[tuple[str, str]]:
+    def problems(self):
         if self.schedule == "noam" and self.warmup == 0:
             yield "warmup", "must be at least 1 with noam, found 0"
 
@@ -61,11 +59,11 @@ class Config:
     extra: TrainingConfig | None = None
 
 
-def built(**mapping: Any) -> Config:
+def built(**mapping):
     return build(Config, {"task": "couplet", **mapping}, "x.yaml")
 
 
-def refusal(**mapping: Any) -> str:
+def refusal(**mapping):
     with pytest.raises(UserError) as caught:
         built(**mapping)
     return str(caught.value)
@@ -157,7 +155,7 @@ def test_every_problem_is_told_at_once():
 class Whole:
     part: TransformerConfig = field(default_factory=TransformerConfig)
 
-    def problems(self) -> Iterator[tuple[str, str]]:
+    def problems(self):
         yield "part.width", "is odd"
         yield "", "is no good"
 
@@ -227,7 +225,7 @@ class Filled:
     model: LstmConfig | TransformerConfig | None = None
 
 
-def filled(**mapping: Any) -> Filled:
+def filled(**mapping):
     return build(Filled, mapping, "x.yaml")
 
 
@@ -260,13 +258,13 @@ def test_variables_that_cannot_be_filled_are_problems_like_others():
     ]
 
 
-def write(folder: Path, text: str, name: str = "x.yaml") -> Path:
+def write(folder, text, name="x.yaml"):
     path = folder / name
     path.write_text(text, encoding="utf-8")
     return path
 
 
-def read_refusal(path: Path | str, *overrides: str) -> str:
+def read_refusal(path, *overrides):
     with pytest.raises(UserError) as caught:
         read_config(path, overrides)
     return str(caught.value)

@@ -9,13 +9,11 @@ import lzma
 import pickle
 import re
 import zipfile
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
-from command import ROOT, Outcome, records, run_here
+from command import ROOT, records, run_here
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -40,7 +38,7 @@ CCPC = [
 ]
 
 
-def dumped(*values: Any, indent: int | None = None) -> str:
+def dumped(*values, indent=None):
     """Return values as JSON, a line each unless they are indented."""
     return "".join(json.dumps(value, ensure_ascii=False, indent=indent) + "\n" for value in values)
 
@@ -63,7 +61,7 @@ UNTITLED = {
 }
 
 
-def written(folder: Path, text: str | bytes, name: str = "data.txt") -> Path:
+def written(folder, text, name="data.txt"):
     """Return a file of this content."""
     path = folder / name
     path.write_bytes(text if isinstance(text, bytes) else text.encode("utf-8"))
@@ -79,7 +77,7 @@ def test_poems_are_read_for_what_they_are(tmp_path, form):
 TALK = ["我丢了工作。", "很难过吧？", "是的，我很害怕。", "慢慢来。"]
 
 
-def told(speaker: str, listener: str, role: str = "role", text: str = "content") -> list[dict[str, str]]:
+def told(speaker, listener, role="role", text="content"):
     """Return the dialogue as messages of such roles under such keys."""
     return [{role: (speaker, listener)[place % 2], text: turn} for place, turn in enumerate(TALK)]
 
@@ -179,7 +177,7 @@ def test_what_is_none_of_the_forms_is_named(tmp_path, reader, text, said):
     assert "\n" not in str(caught.value)
 
 
-def bytes_of(save: Callable[[io.BytesIO], object]) -> bytes:
+def bytes_of(save):
     """Return the bytes of a file that is no text."""
     stream = io.BytesIO()
     save(stream)
@@ -226,7 +224,7 @@ TASKS: dict[str, tuple[str, str]] = {
 }
 
 
-def trained(folder: Path, task: str, text: str | bytes) -> Outcome:
+def trained(folder, task, text):
     """Train on a file of this content for two steps."""
     model, more = TASKS[task]
     recipe = RECIPE.format(task=task, model=model, data=written(folder, text), more=more, folder=folder)
@@ -306,13 +304,13 @@ def test_traditional_characters_are_said_once(caplog):
 WRITERS = {"": lambda data: data, ".gz": gzip.compress, ".xz": lzma.compress}
 
 
-def write(folder: Path, suffix: str, data: bytes) -> Path:
+def write(folder, suffix, data):
     path = folder / f"lines.txt{suffix}"
     path.write_bytes(WRITERS[suffix.lower()](data))
     return path
 
 
-def refusal(path: str | Path) -> str:
+def refusal(path):
     with pytest.raises(UserError) as caught:
         list(read_lines(path))
     message = str(caught.value)
@@ -399,7 +397,7 @@ def test_what_is_no_sound_archive(tmp_path, suffix):
 def test_no_permission_and_no_possible_path(tmp_path, monkeypatch):
     path = write(tmp_path, "", b"x")
 
-    def refuse(*_: object, **__: object) -> None:  # chmod does not stop root
+    def refuse(*_, **__):  # chmod does not stop root
         raise PermissionError(13, "Permission denied", str(path))
 
     monkeypatch.setattr(Path, "open", refuse)

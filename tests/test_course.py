@@ -20,9 +20,7 @@ NAMES = sorted(path.name for path in COURSE.glob("*.ipynb"))
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_a_notebook_runs_and_shows_what_it_has_saved(
-    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_notebook_runs_and_shows_what_it_has_saved(name, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     matplotlib.use("agg")
     notebook = json.loads((COURSE / name).read_text(encoding="utf-8"))
@@ -35,7 +33,7 @@ def test_a_notebook_runs_and_shows_what_it_has_saved(
     assert not private
 
 
-def test_the_table_names_classes_tests_and_cells_that_exist() -> None:
+def test_the_table_names_classes_tests_and_cells_that_exist():
     page = (COURSE / "README.md").read_text(encoding="utf-8")
     rows = re.findall(r"^\| ([^|]+) \| ([^|]+) \| ([^|]+) \| ([^|]+) \|$", page, re.MULTILINE)[2:]
     assert len(rows) > 40

@@ -4,7 +4,6 @@ Each search runs over the network, which reads the prefix again, and in NumPy ma
 """
 
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 import paddle
@@ -34,14 +33,14 @@ LSTM = LstmAttentionConfig(embedding_size=16, hidden_size=16, dropout=0.0)
 CAUSAL = CausalTransformerConfig(width=16, num_heads=2, inner_width=32, num_layers=2, bias=True)
 
 
-def sharpened(model: Any) -> Any:
+def sharpened(model):
     """Enlarge random weights, which give nearly equal probabilities, so that the search has to decide."""
     for parameter in model.parameters():
         parameter.set_value(parameter * (3.0 if parameter.shape[-1] == VOCABULARY else 2.0))
     return model
 
 
-def batch(seed: int = 0, rows: int = 4) -> tuple[np.ndarray, np.ndarray]:
+def batch(seed=0, rows=4):
     generator = np.random.default_rng(seed)
     lengths = generator.integers(2, 8, size=rows)
     source = np.zeros((rows, lengths.max()), dtype=np.int64)
@@ -54,7 +53,7 @@ FAMILIES = {"lstm": LSTM, "gru": replace(LSTM, cell="gru"), "transformer": TRANS
 
 
 @pytest.fixture(scope="module", params=FAMILIES)
-def copying(request: pytest.FixtureRequest) -> tuple[Seq2Seq, NumpySeq2Seq]:
+def copying(request):
     """Return a model that has begun to learn to copy its input, so that texts end and yet differ."""
     paddle.seed(0)
     config = FAMILIES[request.param]
@@ -73,7 +72,7 @@ def copying(request: pytest.FixtureRequest) -> tuple[Seq2Seq, NumpySeq2Seq]:
     return model, NumpySeq2Seq(config, VOCABULARY, read_weights(model))
 
 
-def assert_same(found: Any, expected: Any) -> None:
+def assert_same(found, expected):
     """Check that two searches found the same texts with the same scores."""
     for ours, theirs in zip(found, expected, strict=True):
         assert [h.tokens for h in ours] == [h.tokens for h in theirs]
@@ -83,7 +82,7 @@ def assert_same(found: Any, expected: Any) -> None:
 
 
 @pytest.mark.parametrize("beam_size", [1, 3, 10])
-def test_the_beam_equals_paddles_own(copying: Any, beam_size: int) -> None:
+def test_the_beam_equals_paddles_own(copying, beam_size):
     network, arrays = copying
     source, lengths = batch(100, rows=12)
     options = SearchOptions(beam_size=beam_size, n_best=beam_size, max_length=60)
@@ -109,7 +108,7 @@ def test_the_beam_equals_paddles_own(copying: Any, beam_size: int) -> None:
     ],
     ids=["convolutional", "copying lstm", "copying transformer", "copying causal", "causal", "lstm", "gru"],
 )
-def test_the_beam_equals_paddles_own_for_the_other_families(make: Any) -> None:
+def test_the_beam_equals_paddles_own_for_the_other_families(make):
     paddle.seed(1)
     network = sharpened(make())
     output = getattr(network, "generator", network).output
@@ -125,7 +124,7 @@ def test_the_beam_equals_paddles_own_for_the_other_families(make: Any) -> None:
         assert_same([ours[: len(own)]], [own])
 
 
-def test_paddles_decoder_returns_an_open_text_unfinished() -> None:
+def test_paddles_decoder_returns_an_open_text_unfinished():
     model = sharpened(Seq2Seq(LSTM, VOCABULARY))
     model.output.bias.set_value(-50 * np.eye(VOCABULARY, dtype="float32")[EOS])
     for (found,) in reference_beam_search(model, *batch(), beam_size=2, max_length=3):
@@ -133,6 +132,6 @@ def test_paddles_decoder_returns_an_open_text_unfinished() -> None:
         assert found.score == pytest.approx(found.log_prob / 4)
 
 
-def test_paddles_decoder_refuses_more_candidates_than_beams() -> None:
+def test_paddles_decoder_refuses_more_candidates_than_beams():
     with pytest.raises(UserError, match=r"n_best is 3.*beam_size \(2\)"):
         reference_beam_search(Seq2Seq(LSTM, VOCABULARY), *batch(), beam_size=2, n_best=3)

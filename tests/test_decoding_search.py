@@ -274,7 +274,7 @@ def test_every_setting_of_the_section_reaches_the_search():
     st.lists(st.tuples(st.integers(0, 2), st.lists(st.sampled_from([0, 1, 2, 4]), max_size=4)), max_size=8)
 )
 @settings(deadline=None, max_examples=40)
-def test_texts_of_several_inputs_score_as_each_does_alone(pairs: list[tuple[int, list[int]]]) -> None:
+def test_texts_of_several_inputs_score_as_each_does_alone(pairs):
     model = TableModel(5)
     sources = np.array([[3], [1], [0]])
     found = text_log_probs(

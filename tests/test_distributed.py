@@ -42,11 +42,11 @@ class Corpus:
 
     folder: Path
 
-    def __post_init__(self) -> None:
+    def __post_init__(self):
         write_couplets(self.folder / "train.tsv", 13 * 2 * BATCH + 5, seed=1)
         write_couplets(self.folder / "dev.tsv", 31, seed=2)
 
-    def recipe(self, name: str, batch: int, dropout: float = 0.0) -> Path:
+    def recipe(self, name, batch, dropout=0.0):
         path = self.folder / f"{name}.yaml"
         text = RECIPE.format(folder=self.folder, name=name, batch=batch, dropout=dropout)
         path.write_text(text, encoding="utf-8")
@@ -69,7 +69,7 @@ def two(corpus):
     return corpus.folder / "two"
 
 
-def launch(corpus: Corpus, *arguments: object, script: str = "tools/train.py") -> subprocess.Popen[bytes]:
+def launch(corpus, *arguments, script="tools/train.py"):
     """Start the training command in two processes."""
     command = [sys.executable, "-m", "paddle.distributed.launch", "--nproc_per_node", "2"]
     command += ["--log_dir", corpus.folder / "log", "--log_overwrite", "1", script, "-c", *arguments]
@@ -84,7 +84,7 @@ def launch(corpus: Corpus, *arguments: object, script: str = "tools/train.py") -
         )
 
 
-def finish(launched: subprocess.Popen[bytes]) -> int:
+def finish(launched):
     try:
         return launched.wait(timeout=600)
     except subprocess.TimeoutExpired:
@@ -93,12 +93,12 @@ def finish(launched: subprocess.Popen[bytes]) -> int:
         raise
 
 
-def worker_logs(corpus: Corpus) -> list[str]:
+def worker_logs(corpus):
     logs = (corpus.folder / "log" / f"workerlog.{rank}" for rank in range(2))
     return [log.read_text(encoding="utf-8") if log.exists() else "" for log in logs]
 
 
-def wait_for_step(launched: subprocess.Popen[bytes], folder: Path, step: int) -> None:
+def wait_for_step(launched, folder, step):
     log = folder / "train.log"
     end = time.monotonic() + 600
     while not (log.exists() and f" step {step}/{STEPS} " in log.read_text(encoding="utf-8")):
@@ -117,11 +117,11 @@ def test_signals_do_not_break_a_wait_for_the_others(monkeypatch):
     previous = signal.signal(signal.SIGTERM, lambda number, _: came.append(number))
     main, ended = threading.main_thread().ident, threading.Event()
 
-    def disturb() -> None:
+    def disturb():
         while not ended.wait(0.001):
             signal.pthread_kill(main, signal.SIGTERM)
 
-    def arrive() -> None:
+    def arrive():
         while len(came) < 10 and not ended.is_set():
             time.sleep(0.01)
         other = paddle.base.core.TCPStore("127.0.0.1", port, False, 1, 60)
@@ -140,17 +140,17 @@ def test_signals_do_not_break_a_wait_for_the_others(monkeypatch):
     assert len(came) >= 10
 
 
-def free_port() -> int:
+def free_port():
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         return free.getsockname()[1]
 
 
-def losses(folder: Path) -> list[float]:
+def losses(folder):
     return [float(loss) for loss in re.findall(r" loss (\S+) ", (folder / "train.log").read_text("utf-8"))]
 
 
-def progress(folder: Path) -> dict[str, object]:
+def progress(folder):
     return json.loads((folder / "last" / "progress.json").read_text())
 
 

@@ -6,15 +6,15 @@ from typing import Any
 import numpy as np
 import paddle
 import pytest
-from network_cases import LSTM, PLAIN, TRANSFORMER, VOCABULARY, Case, case
-from paddle import Tensor, nn
+from network_cases import LSTM, PLAIN, TRANSFORMER, VOCABULARY, case
+from paddle import nn
 
 from paddle_dialog.bundle.weights import read_weights
 from paddle_dialog.config.models import LstmAttentionConfig
 from paddle_dialog.models.seq2seq import Seq2Seq
 
 
-def batch(made: Case) -> tuple[Tensor, Tensor, Tensor]:
+def batch(made):
     """Return source [B, S] with padding, its lengths [B], and a target [B, T]."""
     target = np.random.default_rng(2).integers(4, VOCABULARY, (len(made.lengths), 7))
     target[:, 0] = 2
@@ -28,7 +28,7 @@ def test_a_shared_table_is_counted_and_stored_once(config):
         for share, tie in ((False, False), (True, False), (True, True))
     )
 
-    def count(network: nn.Layer) -> int:
+    def count(network):
         return sum(int(np.prod(parameter.shape)) for parameter in network.parameters())
 
     table = VOCABULARY * config.width
@@ -54,7 +54,7 @@ def test_every_parameter_learns(name):
 class BookModel(nn.Layer):
     """The book's couplet network, written plainly from its description: one loop, no caching, no state classes."""
 
-    def __init__(self, vocabulary: int, size: int, layers: int) -> None:
+    def __init__(self, vocabulary, size, layers):
         super().__init__()
         self.source_table = nn.Embedding(vocabulary, size)
         self.target_table = nn.Embedding(vocabulary, size)
@@ -64,7 +64,7 @@ class BookModel(nn.Layer):
         self.output_proj = nn.Linear(2 * size, size)
         self.classifier = nn.Linear(size, vocabulary)
 
-    def forward(self, source: Tensor, lengths: Tensor, target: Tensor) -> Tensor:
+    def forward(self, source, lengths, target):
         read, (hidden, memory) = self.reader(self.source_table(source), sequence_length=lengths)
         states = [(hidden[n], memory[n]) for n in range(len(self.writers))]
         projected = self.input_proj(read)  # [B, S, H]
@@ -81,7 +81,7 @@ class BookModel(nn.Layer):
         return paddle.stack(logits, axis=1)
 
 
-def copy_to_book(ours: Any, book: BookModel, layers: int) -> None:
+def copy_to_book(ours, book, layers):
     pairs = [
         (ours.source_embedding.table, book.source_table),
         (ours.target_embedding.table, book.target_table),

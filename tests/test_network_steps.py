@@ -1,6 +1,5 @@
 """Every family: `forward`, the prefix read again, and steps in NumPy give the same numbers and texts."""
 
-from collections.abc import Mapping
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
@@ -25,7 +24,6 @@ from network_cases import (
     TRANSFORMER,
     VOCABULARY,
     WORDS,
-    Case,
     case,
 )
 
@@ -54,14 +52,14 @@ from paddle_dialog.tasks.empathetic.replies import scored
 random_case = cache(case)
 
 
-def targets(made: Case, length: int, seed: int = 2) -> np.ndarray:
+def targets(made, length, seed=2):
     """Return a target for each source [5, T], begin token first."""
     target = np.random.default_rng(seed).integers(4, made.size, (len(made.lengths), length))
     target[:, 0] = 2
     return target
 
 
-def forward_scores(name: str, made: Case, target: np.ndarray) -> np.ndarray:
+def forward_scores(name, made, target):
     """Return log P [B, T, V] of the words of the vocabulary after each position, by `forward` alone."""
     source = (
         made.source.map(paddle.to_tensor) if isinstance(made.source, tuple) else paddle.to_tensor(made.source)
@@ -95,20 +93,20 @@ def forward_scores(name: str, made: Case, target: np.ndarray) -> np.ndarray:
     return np.log(probabilities)
 
 
-def normalised(model: Any, scores: np.ndarray) -> np.ndarray:
+def normalised(model, scores):
     """Return log-probabilities, at least -50: Paddle's softmax leaves 1e-28 where NumPy leaves nothing."""
     if not getattr(model, "returns_log_probabilities", False):
         scores = scores - np.log(np.exp(scores.astype(np.float64)).sum(-1, keepdims=True))
     return np.maximum(scores, -50)
 
 
-def test_every_family_is_in_the_table() -> None:
+def test_every_family_is_in_the_table():
     pairs = {*PLAIN.values(), *COPYING.values()}
     assert {config.name for config in pairs} == set(NUMPY_PAIRS)
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_a_prefix_read_again_scores_as_forward(name: str) -> None:
+def test_a_prefix_read_again_scores_as_forward(name):
     made, length = random_case(name), 6
     target = targets(made, length)
     expected = np.maximum(forward_scores(name, made, target), -50)
@@ -122,7 +120,7 @@ def test_a_prefix_read_again_scores_as_forward(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_a_source_alone_scores_as_in_a_padded_batch(name: str) -> None:
+def test_a_source_alone_scores_as_in_a_padded_batch(name):
     made = random_case(name)
     for model in (made.paddle, made.arrays) if made.arrays else (made.paddle,):
         together = model.step(np.full(5, 2), model.encode(made.source, made.lengths))[0]
@@ -134,7 +132,7 @@ def test_a_source_alone_scores_as_in_a_padded_batch(name: str) -> None:
 @pytest.mark.parametrize("name", SERVED)
 @settings(deadline=None, max_examples=6)
 @given(data=st.data())
-def test_arrays_step_as_the_network_whatever_rows_the_search_takes(name: str, data: st.DataObject) -> None:
+def test_arrays_step_as_the_network_whatever_rows_the_search_takes(name, data):
     made = random_case(name)
     rng = np.random.default_rng(data.draw(st.integers(0, 1000)))
     theirs, ours = (model.encode(made.source, made.lengths) for model in (made.paddle, made.arrays))
@@ -153,7 +151,7 @@ def test_arrays_step_as_the_network_whatever_rows_the_search_takes(name: str, da
 
 
 @pytest.mark.parametrize("name", [name for name in NAMES if name not in LM])
-def test_attention_is_a_distribution_over_real_positions_and_the_same_over_arrays(name: str) -> None:
+def test_attention_is_a_distribution_over_real_positions_and_the_same_over_arrays(name):
     made = random_case(name)
     target = targets(made, 4)
     weights = made.paddle.attention_weights(made.source, made.lengths, target)
@@ -168,7 +166,7 @@ def test_attention_is_a_distribution_over_real_positions_and_the_same_over_array
 @pytest.mark.parametrize("name", SERVED)
 @settings(deadline=None, max_examples=5)
 @given(data=st.data())
-def test_given_texts_score_as_by_the_network(name: str, data: st.DataObject) -> None:
+def test_given_texts_score_as_by_the_network(name, data):
     made = random_case(name)
     words = st.sampled_from([5, 6]) | st.integers(4, made.size - 1)  # so that some begin alike
     texts = data.draw(st.lists(st.lists(words, max_size=6), min_size=1, max_size=6))
@@ -201,7 +199,7 @@ def test_given_texts_score_as_by_the_network(name: str, data: st.DataObject) -> 
 
 
 @pytest.mark.parametrize("name", SERVED)
-def test_the_search_finds_the_texts_of_the_network(name: str) -> None:
+def test_the_search_finds_the_texts_of_the_network(name):
     made = random_case(name)
     options = SearchOptions(beam_size=4, n_best=3, max_length=6)
     ids = made.source.words if name in EMPATHETIC else made.source
@@ -214,12 +212,12 @@ def test_the_search_finds_the_texts_of_the_network(name: str) -> None:
     np.testing.assert_allclose(*scores, atol=1e-3)
 
 
-def test_transformers_and_language_models_read_texts_whole() -> None:
+def test_transformers_and_language_models_read_texts_whole():
     reads = {name for name in SERVED if isinstance(random_case(name).arrays, TextReader)}
     assert reads == {"language model", *(name for name in PLAIN if name.startswith("transformer"))}
 
 
-def test_many_texts_are_read_in_parts() -> None:
+def test_many_texts_are_read_in_parts():
     made, rng = random_case("transformer aligned"), np.random.default_rng(1)
     source, lengths = rng.integers(4, VOCABULARY, (60, 9)), rng.integers(8, 10, 60)
     texts = [rng.integers(4, VOCABULARY, size).tolist() for size in rng.integers(7, 9, 60)]
@@ -229,10 +227,10 @@ def test_many_texts_are_read_in_parts() -> None:
     )
 
 
-def test_texts_that_share_a_window_do_not_see_each_other() -> None:
+def test_texts_that_share_a_window_do_not_see_each_other():
     network = random_case("language model").network
 
-    def logits(ids: list[int], places: list[int]) -> np.ndarray:
+    def logits(ids, places):
         with paddle.no_grad():
             found: np.ndarray = network(paddle.to_tensor([ids]), paddle.to_tensor([places])).numpy()[0]
         return found
@@ -253,7 +251,7 @@ def test_texts_that_share_a_window_do_not_see_each_other() -> None:
         ("foreign", r"^odd\.weight is unknown"),
     ],
 )
-def test_weights_of_another_model_are_left_to_the_network_to_refuse(change: str, message: str) -> None:
+def test_weights_of_another_model_are_left_to_the_network_to_refuse(change, message):
     weights = read_weights(random_case("lstm").network)
     if change == "missing":
         del weights["output.bias"]
@@ -265,7 +263,7 @@ def test_weights_of_another_model_are_left_to_the_network_to_refuse(change: str,
         NumpySeq2Seq(LSTM, VOCABULARY, weights)
 
 
-def with_unknown(config: Any, key: str) -> Any:
+def with_unknown(config, key):
     """Return settings with a value that no code knows, as of a network that somebody has changed."""
     section, _, name = key.rpartition(".")
     if not section:
@@ -277,7 +275,7 @@ def with_unknown(config: Any, key: str) -> Any:
     "key",
     ["name", "score", "feed_forward", "project_embeddings", "key_size", "value_size", "emotion.head"],
 )
-def test_a_choice_that_the_arrays_do_not_know_is_never_taken_for_another(key: str) -> None:
+def test_a_choice_that_the_arrays_do_not_know_is_never_taken_for_another(key):
     config: Any = LSTM if key == "score" else TRANSFORMER
     network = Seq2Seq(config, VOCABULARY)
     make: Any = lambda config, weights: numpy_pair(config, Weights(weights))  # noqa: E731
@@ -290,18 +288,18 @@ def test_a_choice_that_the_arrays_do_not_know_is_never_taken_for_another(key: st
         make(with_unknown(config, key), read_weights(network))
 
 
-def test_an_unknown_family_is_refused_by_its_name() -> None:
+def test_an_unknown_family_is_refused_by_its_name():
     unknown: Any = replace(TRANSFORMER, name="mamba")
     known = "causal_transformer, lstm_attention, transformer"
     with pytest.raises(UserError, match=f"^model.name: 'mamba' is unknown; this version has {known}$"):
         build_pair(unknown)
 
 
-def saved(config: Any, network: EmoPrepend) -> TrainedModel:
+def saved(config, network):
     """Return a network as it comes back from a bundle."""
     bundle = Bundle("empathetic", "", {"text": WORDS}, read_weights(network))
 
-    def build(sizes: Mapping[str, int]) -> EmoPrepend:
+    def build(sizes):
         built = EmoPrepend(config, sizes["text"])
         built.set_state_dict(network.state_dict())
         return built
@@ -311,9 +309,7 @@ def saved(config: Any, network: EmoPrepend) -> TrainedModel:
 
 @pytest.mark.parametrize("family", ["causal", "convolutional"])
 @pytest.mark.parametrize("strategy", ["beam", "sample"])
-def test_a_predictor_answers_as_with_the_network_alone_and_in_a_batch(
-    family: str, strategy: str, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_a_predictor_answers_as_with_the_network_alone_and_in_a_batch(family, strategy, caplog):
     config = make_config(family, decoding={"strategy": strategy, "max_length": 8, "top_k": 5})
     network = make_network(config, len(WORDS))
     trained = saved(config, network)
@@ -331,7 +327,7 @@ def test_a_predictor_answers_as_with_the_network_alone_and_in_a_batch(
             np.testing.assert_allclose(*scores, atol=1e-4)
 
 
-def test_a_reply_longer_than_the_positions_left_is_refused() -> None:
+def test_a_reply_longer_than_the_positions_left_is_refused():
     sections = {"model": {"max_positions": 24}, "data": {"max_length": 12, "max_target_length": 8}}
     config = make_config("causal", **sections, decoding={"max_length": 10})
     arrays = numpy_emo_prepend(config, len(WORDS), read_weights(make_network(config, len(WORDS))))
@@ -343,7 +339,7 @@ def test_a_reply_longer_than_the_positions_left_is_refused() -> None:
         arrays.read_replies(state, [[5] * 11])
 
 
-def test_a_context_is_read_once_for_emotion_and_replies(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_context_is_read_once_for_emotion_and_replies(monkeypatch):
     config = make_config("causal", decoding={"max_length": 5})
     predictor = EmpatheticPredictor(config, saved(config, make_network(config, len(WORDS))))
     encoder, lengths = predictor.model._encoder, []
@@ -360,7 +356,7 @@ def test_a_context_is_read_once_for_emotion_and_replies(monkeypatch: pytest.Monk
 # Operators
 
 
-def test_padding_is_read_as_zeros_even_where_its_row_holds_numbers() -> None:
+def test_padding_is_read_as_zeros_even_where_its_row_holds_numbers():
     made = random_case("lstm tied")
     source, lengths, token = np.array([[5, 0, 3]]), np.array([3]), np.array([0])
     expected, found = (
@@ -375,7 +371,7 @@ def test_padding_is_read_as_zeros_even_where_its_row_holds_numbers() -> None:
     inputs=st.sampled_from([1, 7, 300]),
     outputs=st.sampled_from([1, COLUMNS - 1, COLUMNS, COLUMNS + 1, 200]),
 )
-def test_blocks_of_columns_make_the_same_product(rows: int, inputs: int, outputs: int) -> None:
+def test_blocks_of_columns_make_the_same_product(rows, inputs, outputs):
     rng = np.random.default_rng(rows)
     x, weight = (rng.normal(size=size).astype(np.float32) for size in ((rows, inputs), (inputs, outputs)))
     bias = rng.normal(size=outputs).astype(np.float32)
@@ -384,7 +380,7 @@ def test_blocks_of_columns_make_the_same_product(rows: int, inputs: int, outputs
     np.testing.assert_allclose(linear(x.reshape(1, rows, 1, inputs))[0, :, 0], expected, atol=1e-3)
 
 
-def test_labels_of_many_rows_are_scored_in_parts() -> None:
+def test_labels_of_many_rows_are_scored_in_parts():
     rng = np.random.default_rng(1)
     count, size, temperature = 2 * ROWS + 5, 70, np.float32(0.5)
     hidden, weight = (rng.normal(size=shape).astype(np.float32) for shape in ((count, 16), (16, size)))
@@ -396,7 +392,7 @@ def test_labels_of_many_rows_are_scored_in_parts() -> None:
 
 
 @given(st.lists(st.integers(0, 3), min_size=1, max_size=12))
-def test_gathering_undoes_scattering_to_the_rows_of_each_input(inputs: list[int]) -> None:
+def test_gathering_undoes_scattering_to_the_rows_of_each_input(inputs):
     rows = RowSources.of(np.array(inputs), 4)
     values = np.arange(len(inputs), dtype=np.float32)[:, None] + 1
     grid = rows.scatter(values)

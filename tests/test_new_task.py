@@ -8,11 +8,10 @@ import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from command import ROOT, Outcome, run, run_here
+from command import ROOT, run, run_here
 from serving_toys import running
 
 from paddle_dialog import tasks
@@ -28,7 +27,7 @@ WORDS = {
 }
 
 
-def files(page: str) -> dict[str, str]:
+def files(page):
     """Return the files of a page, each a name in backticks and a block of code under it."""
     text = (ROOT / "docs" / page).read_text(encoding="utf-8")
     return dict(re.findall(r"^`([\w./]+)`\n\n```\w+\n(.*?)^```$", text, re.MULTILINE | re.DOTALL))
@@ -51,7 +50,7 @@ def task(tmp_path_factory):
     return folder
 
 
-def reader(tool: str, folder, *arguments: str, stdin: bytes = b""):
+def reader(tool, folder, *arguments, stdin=b""):
     """Run a tool as a reader of the page does."""
     environment = {"PADDLE_DIALOG_TASKS": str(folder)}
     return run(tool, "-c", str(folder / "headline.yaml"), *arguments, environment=environment, stdin=stdin)
@@ -81,7 +80,7 @@ def test_its_mistakes_are_told_like_any_others(task):
 
 
 @pytest.fixture(scope="module")
-def recipe(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+def recipe(tmp_path_factory):
     """Yield the recipe of a trained model of the task, whose folder lies among others of a user's own."""
     folder = tmp_path_factory.mktemp("made_up")
     page = shutil.copytree(ROOT / "tests" / "made_up" / "echo", folder / "tasks" / "echo") / "page"
@@ -102,11 +101,11 @@ def recipe(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
         del sys.modules[name]
 
 
-def predict(recipe: Path, *arguments: object) -> Outcome:
+def predict(recipe, *arguments):
     return run_here("predict", "-c", recipe, *arguments)
 
 
-def test_it_brings_its_arguments(recipe: Path) -> None:
+def test_it_brings_its_arguments(recipe):
     shown = predict(recipe, "--help").stdout
     assert "--shout" in shown and "answer in capitals" in shown and "--template" not in shown
     assert predict(recipe, "hi", "--shout", "you", "--times", 2).stdout == "HI HI\nYOU YOU\n"
@@ -116,7 +115,7 @@ def test_it_brings_its_arguments(recipe: Path) -> None:
     assert "unrecognized arguments: --shout" in predict(Path("couplet"), "春", "--shout").error_line()
 
 
-def test_it_brings_its_addresses_and_its_tab(recipe: Path) -> None:
+def test_it_brings_its_addresses_and_its_tab(recipe):
     config = ServeConfig(models={"echo": ModelSource(config=str(recipe))})
     found, missing = find_models(config)
     endpoints = [endpoint for model in found for endpoint in model.endpoints]
@@ -186,7 +185,7 @@ def test_lines_are_written_backwards(recipe, lines, tmp_path):
         assert answers == [line[::-1] for line in dev], strategy
 
 
-def test_a_varied_task_trains_and_two_runs_are_compared(tmp_path: Path) -> None:
+def test_a_varied_task_trains_and_two_runs_are_compared(tmp_path):
     for name, text in files("vary.md").items():
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_text(text.replace("configs/", f"{ROOT}/configs/"), encoding="utf-8")

@@ -121,13 +121,13 @@ class Small(nn.Layer):
     Beside them learned positions, as many as the model is wide, and a head of one number.
     """
 
-    def __init__(self) -> None:
+    def __init__(self):
         super().__init__()
         self.table, self.wide, self.tall = nn.Embedding(9, 4), nn.Linear(4, 6), nn.Linear(6, 5)
         self.norm, self.output = nn.LayerNorm(5), nn.Linear(5, 9)
         self.positions, self.head = nn.Embedding(4, 4), nn.Linear(4, 1)
 
-    def forward(self, ids: paddle.Tensor) -> paddle.Tensor:
+    def forward(self, ids):
         return self.output(self.norm(self.tall(self.wide(self.table(ids))))).square().mean()
 
 

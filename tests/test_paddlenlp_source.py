@@ -6,11 +6,8 @@ import io
 import sys
 import tarfile
 import threading
-from collections.abc import Iterator
 from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
-from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -25,7 +22,7 @@ PAIRS = {
 TOKENS = ["<s>", "</s>", "<unk>", "春", "，"]
 
 
-def archive(leave_out: str = "") -> bytes:
+def archive(leave_out=""):
     files = {"vocab.txt": "".join(f"{token}\n" for token in TOKENS)}
     for split, pairs in PAIRS.items():
         for side, name in enumerate(("src", "tgt")):
@@ -41,12 +38,12 @@ def archive(leave_out: str = "") -> bytes:
 
 
 class Quiet(SimpleHTTPRequestHandler):
-    def log_message(self, *_: object) -> None:
+    def log_message(self, *_):
         pass
 
 
 @pytest.fixture
-def server(tmp_path: Path) -> Iterator[ThreadingHTTPServer]:
+def server(tmp_path):
     (tmp_path / "served").mkdir()
     handler = partial(Quiet, directory=str(tmp_path / "served"))
     with ThreadingHTTPServer(("127.0.0.1", 0), handler) as httpd:
@@ -55,7 +52,7 @@ def server(tmp_path: Path) -> Iterator[ThreadingHTTPServer]:
         httpd.shutdown()
 
 
-def refusal(call: Any, *arguments: str) -> str:
+def refusal(call, *arguments):
     with pytest.raises(UserError) as caught:
         call(*arguments)
     assert "\n" not in str(caught.value)
@@ -63,11 +60,11 @@ def refusal(call: Any, *arguments: str) -> str:
 
 
 def test_corpus_and_vocabulary_and_every_failure_to_get_them(
-    tmp_path: Path,
-    server: ThreadingHTTPServer,
-    monkeypatch: pytest.MonkeyPatch,
-    caplog: pytest.LogCaptureFixture,
-) -> None:
+    tmp_path,
+    server,
+    monkeypatch,
+    caplog,
+):
     # One test, since the import of PaddleNLP is what takes the time.
     monkeypatch.setenv("PPNLP_HOME", str(tmp_path / "home"))
     monkeypatch.setenv("NO_PROXY", "127.0.0.1")
@@ -76,7 +73,7 @@ def test_corpus_and_vocabulary_and_every_failure_to_get_them(
 
     served = tmp_path / "served" / "couplet.tar.gz"
 
-    def offer(data: bytes, data_home: str, md5: str | None = None) -> None:
+    def offer(data, data_home, md5=None):
         served.write_bytes(data)
         monkeypatch.setattr(couplet.Couplet, "MD5", md5 or hashlib.md5(data).hexdigest())
         monkeypatch.setattr(couplet, "DATA_HOME", str(tmp_path / data_home))
@@ -102,10 +99,10 @@ def test_corpus_and_vocabulary_and_every_failure_to_get_them(
     assert read_couplets("paddlenlp:test") == [Couplet("天对地", "雨对风")]
 
 
-def test_paddlenlp_that_cannot_be_imported(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_paddlenlp_that_cannot_be_imported(monkeypatch):
     real_import = builtins.__import__
 
-    def broken_import(name: str, *arguments: Any) -> Any:
+    def broken_import(name, *arguments):
         if name.startswith("paddlenlp"):
             raise AttributeError("module has no\nattribute x")
         return real_import(name, *arguments)

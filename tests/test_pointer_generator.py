@@ -12,12 +12,12 @@ VOCABULARY, EXTRA = 7, 2
 COPY_IDS = np.array([[3, 7, 3, 8], [5, 0, 0, 0]])
 
 
-def attention(rows: int, length: int, seed: int) -> np.ndarray:
+def attention(rows, length, seed):
     weights = np.random.default_rng(seed).random((rows, length))
     return (weights / weights.sum(-1, keepdims=True)).astype("float32")
 
 
-def formula(logits: np.ndarray, gate: np.ndarray, weights: np.ndarray, ids: np.ndarray) -> np.ndarray:
+def formula(logits, gate, weights, ids):
     """Return p over the extended vocabulary, word by word."""
     result = np.zeros((len(logits), logits.shape[1] + EXTRA))
     for row in range(len(logits)):
@@ -29,9 +29,7 @@ def formula(logits: np.ndarray, gate: np.ndarray, weights: np.ndarray, ids: np.n
     return result
 
 
-def log_probs(
-    logits: np.ndarray, gate: np.ndarray, weights: np.ndarray, dtype: str = "float32"
-) -> np.ndarray:
+def log_probs(logits, gate, weights, dtype="float32"):
     ids = paddle.to_tensor(COPY_IDS)
     tensors = (paddle.to_tensor(x).astype(dtype) for x in (logits, gate, weights))
     return extended_log_probs(*tensors, ids, first_positions(ids), EXTRA).numpy()
@@ -39,7 +37,7 @@ def log_probs(
 
 @settings(deadline=None, max_examples=25)
 @given(st.integers(0, 10**6), st.floats(0.1, 30))
-def test_probabilities_are_the_formula_and_sum_to_one(seed: int, spread: float) -> None:
+def test_probabilities_are_the_formula_and_sum_to_one(seed, spread):
     rng = np.random.default_rng(seed)
     logits = rng.normal(0, spread, (2, VOCABULARY)).astype("float32")
     gate, weights = rng.normal(0, spread, 2).astype("float32"), attention(2, 4, seed)
@@ -50,7 +48,7 @@ def test_probabilities_are_the_formula_and_sum_to_one(seed: int, spread: float) 
 
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
 @pytest.mark.parametrize("gate", [-40.0, 0.3, 40.0])
-def test_half_precision_stays_finite_and_sums_to_one(dtype: str, gate: float) -> None:
+def test_half_precision_stays_finite_and_sums_to_one(dtype, gate):
     logits = np.random.default_rng(1).normal(0, 40, (2, VOCABULARY)).astype("float32")
     scores = log_probs(logits, np.full(2, gate, "float32"), attention(2, 4, 2), dtype)
     assert scores.dtype == np.float32 and np.isfinite(scores).all()
@@ -58,7 +56,7 @@ def test_half_precision_stays_finite_and_sums_to_one(dtype: str, gate: float) ->
 
 
 @pytest.mark.parametrize("gate", [-60.0, 0.0, 60.0])
-def test_the_label_nll_agrees_with_the_whole_distribution(gate: float) -> None:
+def test_the_label_nll_agrees_with_the_whole_distribution(gate):
     rng = np.random.default_rng(3)
     logits = rng.normal(0, 3, (2, VOCABULARY)).astype("float32")
     gates, weights = np.full(2, gate, "float32"), attention(2, 4, 4)
@@ -77,7 +75,7 @@ def test_the_label_nll_agrees_with_the_whole_distribution(gate: float) -> None:
     np.testing.assert_allclose(np.exp(-generated.numpy()[:, :VOCABULARY]), softmax, rtol=1e-4)
 
 
-def test_gradients_are_finite_where_a_label_is_impossible() -> None:
+def test_gradients_are_finite_where_a_label_is_impossible():
     logits, gate = paddle.zeros([1, 2, VOCABULARY]), paddle.to_tensor([[90.0, -90.0]])
     weights = paddle.to_tensor([[[0.0, 1.0, 0.0, 0.0]] * 2])
     for tensor in (logits, gate, weights):

@@ -1,13 +1,10 @@
 """The recurrent layers: scores against their formulas, and dropout; `test_network_steps.py` has the rest in NumPy."""
 
-from collections.abc import Callable
 from dataclasses import replace
-from typing import Any, Literal
 
 import numpy as np
 import paddle
 import pytest
-from paddle import Tensor
 
 from paddle_dialog.config.models import LstmAttentionConfig
 from paddle_dialog.layers.recurrent import AttentionCell, RecurrentEncoder, Score
@@ -16,11 +13,11 @@ BATCH, SOURCE, WIDTH = 3, 5, 6
 CONFIG = LstmAttentionConfig(embedding_size=WIDTH, hidden_size=WIDTH, dropout=0.5)
 
 
-def vectors(*shape: int, seed: int) -> Tensor:
+def vectors(*shape, seed):
     return paddle.to_tensor(np.random.default_rng(seed).normal(size=shape).astype("float32"))
 
 
-def differs(call: Callable[[], Any]) -> bool:
+def differs(call):
     """Return whether the first of what a call returns differs between two calls."""
     paddle.seed(3)
     first, second = (call()[0].numpy() for _ in range(2))
@@ -28,7 +25,7 @@ def differs(call: Callable[[], Any]) -> bool:
 
 
 @pytest.mark.parametrize("score", ["additive", "dot", "scaled_dot", "bilinear"])
-def test_scores_equal_the_formulas(score: Literal["additive", "dot", "scaled_dot", "bilinear"]) -> None:
+def test_scores_equal_the_formulas(score):
     layer = Score(score, WIDTH)
     query, values = vectors(BATCH, WIDTH, seed=50), vectors(BATCH, SOURCE, WIDTH, seed=51)
     found = layer(query, layer.prepare(values)).numpy()
@@ -46,13 +43,13 @@ def test_scores_equal_the_formulas(score: Literal["additive", "dot", "scaled_dot
 
 
 @pytest.mark.parametrize(("layers", "drops"), [(1, False), (2, True)])
-def test_encoder_drops_between_layers_only(layers: int, drops: bool) -> None:
+def test_encoder_drops_between_layers_only(layers, drops):
     encoder = RecurrentEncoder(replace(CONFIG, num_layers=layers))
     inputs = vectors(BATCH, SOURCE, WIDTH, seed=5), paddle.to_tensor([5, 2, 3])
     assert differs(lambda: encoder(*inputs)) is drops
 
 
-def test_dropout_acts_on_cells_in_training_only() -> None:
+def test_dropout_acts_on_cells_in_training_only():
     cell = AttentionCell(CONFIG)
     memory = cell.prepare_memory(vectors(BATCH, SOURCE, WIDTH, seed=80), paddle.ones([BATCH, SOURCE], "bool"))
     states = [(vectors(BATCH, WIDTH, seed=n), vectors(BATCH, WIDTH, seed=n + 9)) for n in range(2)]

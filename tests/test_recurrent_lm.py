@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -11,7 +10,7 @@ import paddle
 import pytest
 from command import run_here
 
-from paddle_dialog.bundle.folder import Bundle, load_bundle
+from paddle_dialog.bundle.folder import load_bundle
 from paddle_dialog.config.models import LstmAttentionConfig, RecurrentLmConfig, TransformerConfig
 from paddle_dialog.data.batching import ContiguousBatches
 from paddle_dialog.errors import UserError
@@ -29,12 +28,12 @@ LSTM = LstmAttentionConfig(embedding_size=8, hidden_size=8, **SAMPLED)
 TRANSFORMER = TransformerConfig(width=8, num_heads=2, inner_width=8, **SAMPLED)
 
 
-def window(begin: int, end: int) -> paddle.Tensor:
+def window(begin, end):
     return paddle.arange(begin, end).unsqueeze(0).expand([3, end - begin])
 
 
 @pytest.mark.parametrize("cell", ["lstm", "gru"])
-def test_two_windows_with_the_state_carried_over_read_as_one(cell: str) -> None:
+def test_two_windows_with_the_state_carried_over_read_as_one(cell):
     paddle.seed(2)
     network = RecurrentLm(RecurrentLmConfig(cell=cell, width=8), VOCABULARY, 4)  # type: ignore[arg-type]
     ids = paddle.randint(4, VOCABULARY, [3, 11])
@@ -52,9 +51,7 @@ def test_two_windows_with_the_state_carried_over_read_as_one(cell: str) -> None:
 
 
 @pytest.mark.parametrize(("windows", "rows", "processes"), [(23, 4, 1), (23, 3, 2), (2, 8, 1)])
-def test_each_row_of_a_batch_continues_that_of_the_batch_before(
-    windows: int, rows: int, processes: int
-) -> None:
+def test_each_row_of_a_batch_continues_that_of_the_batch_before(windows, rows, processes):
     samplers = [ContiguousBatches(windows, rows, processes, rank) for rank in range(processes)]
     together = np.concatenate(
         [list(sampler.batches(0)) for sampler in samplers], axis=1
@@ -64,7 +61,7 @@ def test_each_row_of_a_batch_continues_that_of_the_batch_before(
     assert together.max() < windows
 
 
-def train_with(recipe: str, settings: str, *more: str) -> Bundle:
+def train_with(recipe, settings, *more):
     """Train with settings of a recipe, separated by spaces; return the last bundle."""
     options = [part for setting in settings.split() for part in ("-o", setting)]
     outcome = run_here("train", "-c", recipe, *options, *more)
@@ -72,8 +69,8 @@ def train_with(recipe: str, settings: str, *more: str) -> Bundle:
     return load_bundle(settings.rpartition("output_dir=")[2] + "/last")
 
 
-def test_a_resumed_run_carries_the_state_on(tmp_path: Path) -> None:
-    def train(name: str, steps: int, *more: str) -> dict[str, np.ndarray]:
+def test_a_resumed_run_carries_the_state_on(tmp_path):
+    def train(name, steps, *more):
         sizes = "model.width=8 data.min_count=1 data.window=8 data.batch_size=4 training.eval_every=9"
         run = f"training.max_steps={steps} training.schedule=constant output_dir={tmp_path}/{name}"
         return dict(train_with("configs/reference/poem_lstm.yaml", f"{sizes} {run}", *more).weights)
@@ -88,7 +85,7 @@ VECTORS = "天 0.5 -0.25 1 2\n地 1.5 0.125 -1 0\n龘 9 9 9 9\n天 3 3 3 3\n"
 
 
 @pytest.mark.parametrize("header", ["", "4 4\n"])
-def test_vectors_are_read_with_and_without_word2vecs_first_line(tmp_path: Path, header: str) -> None:
+def test_vectors_are_read_with_and_without_word2vecs_first_line(tmp_path, header):
     path = tmp_path / "vectors.txt"
     path.write_text(header + VECTORS, encoding="utf-8")
     vocabulary = Vocabulary([*SPECIAL_TOKENS, "地", "天", "人"])
@@ -102,7 +99,7 @@ def test_vectors_are_read_with_and_without_word2vecs_first_line(tmp_path: Path, 
 
 
 @pytest.mark.parametrize("frozen", [True, False])
-def test_a_run_begins_with_the_vectors_and_trains_them_unless_frozen(tmp_path: Path, frozen: bool) -> None:
+def test_a_run_begins_with_the_vectors_and_trains_them_unless_frozen(tmp_path, frozen):
     (tmp_path / "vectors.txt").write_text(VECTORS, encoding="utf-8")
     model = f"model.hidden_size=8 model.vectors={tmp_path}/vectors.txt model.freeze_vectors={frozen}"
     run = f"data.train=sample training.max_steps=2 output_dir={tmp_path}/run"
@@ -113,7 +110,7 @@ def test_a_run_begins_with_the_vectors_and_trains_them_unless_frozen(tmp_path: P
 
 
 @pytest.mark.parametrize("tied", [True, False])
-def test_the_sampled_sum_has_the_vocabularys_expectation(tied: bool) -> None:
+def test_the_sampled_sum_has_the_vocabularys_expectation(tied):
     paddle.seed(5)
     output = TiedProjection(TokenEmbedding(VOCABULARY, 6)) if tied else paddle.nn.Linear(6, VOCABULARY)
     output.bias.set_value(paddle.randn([VOCABULARY]))
@@ -129,7 +126,7 @@ def test_the_sampled_sum_has_the_vocabularys_expectation(tied: bool) -> None:
 
 @pytest.mark.parametrize("pointer", [True, False])
 @pytest.mark.parametrize("model", [LSTM, TRANSFORMER], ids=["lstm", "transformer"])
-def test_the_sampled_loss_estimates_the_full_one_in_training_alone(model: Any, pointer: bool) -> None:
+def test_the_sampled_loss_estimates_the_full_one_in_training_alone(model, pointer):
     paddle.seed(1)
     network: Any = (PointerSeq2Seq if pointer else Seq2Seq)(model, VOCABULARY)
     criterion: Any = (PointerCrossEntropy if pointer else SequenceCrossEntropy)(sampled=True)
@@ -145,7 +142,7 @@ def test_the_sampled_loss_estimates_the_full_one_in_training_alone(model: Any, p
     assert losses[0] == pytest.approx(losses[1], abs=0.02)
 
 
-def test_poems_by_the_reference_engine(tmp_path: Path) -> None:
+def test_poems_by_the_reference_engine(tmp_path):
     settings = [f"output_dir={tmp_path}/run", "training.max_steps=2", "model.width=8", "data.min_count=1"]
     options = [part for setting in settings for part in ("-o", setting)]
     assert run_here("train", "-c", "configs/reference/poem_lstm.yaml", *options).status == 0

@@ -7,8 +7,6 @@ import json
 import logging
 import math
 import re
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -21,7 +19,7 @@ from visualdl.server.data_manager import DataManager
 
 from paddle_dialog.errors import UserError
 from paddle_dialog.figures import FigureFolder, draw_confusion_matrix
-from paddle_dialog.metrics import Accuracy, Objective, Perplexity, confusion_matrix
+from paddle_dialog.metrics import Accuracy, Perplexity, confusion_matrix
 from paddle_dialog.task import Display
 from paddle_dialog.tasks.empathetic.data.emotions import EMOTIONS
 from paddle_dialog.tasks.empathetic.evaluation import BY_KINSHIP, emotion_report
@@ -59,12 +57,12 @@ class Settings:
 OPEN: list[Report] = []
 
 
-def report_in(folder: Path, objective: Objective | None = None, unit: str = "tokens") -> Report:
+def report_in(folder, objective=None, unit="tokens"):
     OPEN.append(Report(folder, Settings(), objective or Perplexity(), unit))
     return OPEN[-1]
 
 
-def figures(**changed: float) -> dict[str, float]:
+def figures(**changed):
     return {
         "loss": 3.21987,
         "perplexity": 25.034,
@@ -77,7 +75,7 @@ def figures(**changed: float) -> dict[str, float]:
     }
 
 
-def lines(path: Path) -> list[str]:
+def lines(path):
     return [re.sub("^" + TIME, "", line) for line in path.read_text(encoding="utf-8").splitlines()]
 
 
@@ -110,7 +108,7 @@ def test_lines_of_the_log(tmp_path, capsys):
 class Page:
     """What VisualDL's server sends its page about a folder."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder):
         while OPEN:
             OPEN.pop().close()
         self.reader = LogReader(str(folder))
@@ -119,18 +117,18 @@ class Page:
         self.reader.load_new_data()
 
     @property
-    def runs(self) -> list[str]:
+    def runs(self):
         return lib.get_runs(self.reader)
 
-    def curve(self, tag: str) -> list[tuple[int, float]]:
+    def curve(self, tag):
         points = lib.get_scalar(self.reader, self.runs[0], tag)
         return [(step, value) for _, step, value in points]
 
-    def texts(self, tag: str) -> list[tuple[int, str]]:
+    def texts(self, tag):
         items = self.reader.data_manager.get_reservoir("text").get_items(self.runs[0], tag.replace("/", "%"))
         return [(item.id, item.text.encoded_text_string) for item in items]
 
-    def hyper_parameters(self) -> list[dict[str, Any]]:
+    def hyper_parameters(self):
         return lib.get_hparam_list(self.reader)
 
 
@@ -217,7 +215,7 @@ def test_confusions_are_counted_by_annotated_and_predicted_label():
 def test_a_right_prediction_darkens_the_diagonal_and_a_wrong_one_its_cell():
     darkest = (8, 48, 107)  # of matplotlib's "Blues"
 
-    def quarters(counts: list[list[int]]) -> np.ndarray:
+    def quarters(counts):
         image = draw_confusion_matrix(np.array(counts), ["ab", "cd"], "title")
         dark = np.abs(image.astype(int) - darkest).max(axis=2) <= 8
         rows, columns = np.nonzero(dark[:, : int(image.shape[1] * 0.7)])  # without the colour scale

@@ -6,9 +6,7 @@ import dataclasses
 import itertools
 import json
 import re
-from collections.abc import Callable, Mapping
 from contextlib import nullcontext
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -33,7 +31,7 @@ class Points(NamedTuple):
     label: np.ndarray
 
 
-def collate(examples: list[Any]) -> Points:
+def collate(examples):
     return Points(*(np.stack(column) for column in zip(*examples, strict=True)))
 
 
@@ -44,7 +42,7 @@ class Classifier(Task):
     config_class = ExperimentConfig
     objective = Accuracy()
 
-    def prepare_data(self, config: Any, vocabularies: Any) -> TrainingData:
+    def prepare_data(self, config, vocabularies):
         points = np.random.default_rng(1).normal(size=(90, 4)).astype("float32")
         classes = (points.sum(-1) > 0).astype("int64")
         examples: Any = list(zip(points, classes, strict=True))
@@ -53,14 +51,14 @@ class Classifier(Task):
         )
         return TrainingData(train, dev, {}, collate)
 
-    def build_network(self, config: Any, vocabulary_sizes: Mapping[str, int]) -> nn.Layer:
+    def build_network(self, config, vocabulary_sizes):
         return nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.Dropout(0.1), nn.Linear(8, 2))
 
-    def build_criterion(self, config: Any) -> nn.Layer:
+    def build_criterion(self, config):
         return nn.CrossEntropyLoss()
 
 
-def recipe(task: Task, folder: Path, **training: Any) -> ExperimentConfig:
+def recipe(task, folder, **training):
     settings = TrainingConfig(**{"learning_rate": 0.02, "log_every": 3, "save_every": 4, **training})
     return ExperimentConfig(
         task.name, output_dir=str(folder), data=DataConfig(batch_size=10), training=settings
@@ -71,11 +69,11 @@ BATCHES = 6  # of ten examples
 
 
 def follow(
-    folder: Path,
-    asked: Callable[[], bool] = lambda: False,
-    resume: bool = False,
-    **settings: Any,
-) -> tuple[str, Run, list[float]]:
+    folder,
+    asked=lambda: False,
+    resume=False,
+    **settings,
+):
     """Train; return what happened in order, the run, and the first random number of each step."""
     task = Classifier()
     config = recipe(task, folder, **{"eval_every": 100, "save_every": 100, "log_every": 100, **settings})
@@ -145,7 +143,7 @@ def test_each_process_draws_for_itself(tmp_path, monkeypatch):
     alone = follow(tmp_path / "first", epochs=1)[2]
     begun = Run.__init__
 
-    def of_the_second(run: Run, *arguments: Any) -> None:
+    def of_the_second(run, *arguments):
         begun(run, *arguments)
         monkeypatch.setattr("paddle_dialog.training.run.rank", lambda: 1)
 
@@ -175,20 +173,20 @@ class Examples(NamedTuple):
 class EpochDataset(io.Dataset):
     """Six examples that hold the epoch."""
 
-    def set_epoch(self, epoch: int) -> None:
+    def set_epoch(self, epoch):
         self.epoch = epoch
 
-    def __len__(self) -> int:
+    def __len__(self):
         return 6
 
-    def __getitem__(self, index: int) -> int:
+    def __getitem__(self, index):
         return self.epoch
 
 
 ONES = np.ones(6, "int64")
 
 
-def steps(batch_size: int, accumulate: int = 1, epoch: int = 0, done: int = 0) -> list[Any]:
+def steps(batch_size, accumulate=1, epoch=0, done=0):
     """Return the steps of six examples; the first batch has one unit, and each that follows one more."""
     data = TrainingData(EncodedData(EpochDataset(), ONES), None, {}, lambda rows: Examples(np.array(rows)))
     units = itertools.count(1)

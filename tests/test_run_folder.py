@@ -4,14 +4,10 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
-from command import Outcome, run_here
-from conftest import Trained
+from command import run_here
 
 from paddle_dialog.bundle.folder import Bundle, TrainedModel, load_bundle, save_bundle
 from paddle_dialog.config.models import LstmAttentionConfig
@@ -31,7 +27,7 @@ def couplets(tmp_path):
     return tmp_path
 
 
-def recipe(folder: Path, run: str = "run") -> CoupletConfig:
+def recipe(folder, run="run"):
     return CoupletConfig(
         task="couplet",
         output_dir=str(folder / run),
@@ -42,7 +38,7 @@ def recipe(folder: Path, run: str = "run") -> CoupletConfig:
     )
 
 
-def leave_run(folder: Path) -> Run:
+def leave_run(folder):
     """Return a run that saved its best model, and its state at steps 1 and 2."""
     run = Run.begin(TASK, recipe(folder))
     for step in (1, 2):
@@ -97,7 +93,7 @@ def test_a_checkpoint_of_another_task_is_refused(couplets):
 PAIRS = "春风\t秋雨\n天高\t地远\n山红\t水绿\n月明\t星暗\n"
 
 
-def train(trained: dict[str, Trained], folder: Path, *more: str) -> Outcome:
+def train(trained, folder, *more):
     """Train the toy recipe on four couplets, two steps an epoch."""
     settings = [f"output_dir={folder}", "data.batch_size=2", "data.min_count=1", "training.warmup_steps=0"]
     options = [word for setting in settings for word in ("-o", setting)]
@@ -111,7 +107,7 @@ def pairs(tmp_path):
     return path
 
 
-def data(path: Path) -> list[str]:
+def data(path):
     return ["-o", f"data.train={path}", "-o", f"data.dev={path}"]
 
 
@@ -180,7 +176,7 @@ def test_a_model_whose_two_forms_differ_answers_through_paddle(trained, tmp_path
 
     whole = TrainedModel.fastest
 
-    def varied(self: TrainedModel, make: Callable[[Any], Any], through_paddle: Any = None) -> Any:
+    def varied(self, make, through_paddle=None):
         return whole(
             self, lambda weights: make({name: 1.5 * weights[name] for name in weights}), through_paddle
         )

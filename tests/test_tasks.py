@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
-from typing import Any
 
 import pytest
 from command import records, run_here
@@ -82,7 +81,7 @@ CASES = [
 ]
 
 
-def texts(answer: dict[str, Any]) -> list[Any]:
+def texts(answer):
     """Return what an answer says, without its scores."""
     return [prediction["text"] for prediction in answer.get("predictions", ())] or [answer.get("label")]
 

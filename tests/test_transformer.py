@@ -1,11 +1,9 @@
 """The Transformer's layers against Paddle's, its convolutions, and the causal one against one pass."""
 
-from typing import Any
-
 import numpy as np
 import paddle
 import pytest
-from paddle import Tensor, nn
+from paddle import nn
 
 from paddle_dialog.config.models import CausalTransformerConfig, TransformerConfig
 from paddle_dialog.layers.masks import additive_mask, causal_mask, length_mask
@@ -16,7 +14,6 @@ from paddle_dialog.layers.transformer import (
     DecoderStack,
     EncoderStack,
     FeedForward,
-    SelfAttention,
     SequenceConvolution,
 )
 from paddle_dialog.models.families import build_pair
@@ -26,12 +23,12 @@ SOURCE_LENGTHS = [6, 2, 4]
 BATCH, SOURCE, TARGET = 3, 6, 5
 
 
-def sizes(**settings: Any) -> TransformerConfig:
+def sizes(**settings):
     counts = {"encoder_layers": LAYERS, "decoder_layers": LAYERS, "dropout": 0.1}
     return TransformerConfig(width=WIDTH, num_heads=HEADS, inner_width=INNER, **counts, **settings)
 
 
-def randomise(layer: nn.Layer, seed: int) -> None:
+def randomise(layer, seed):
     """Give every parameter random values, biases and norms too: at their initial 0 and 1 mistakes hide."""
     rng = np.random.default_rng(seed)
     for name, parameter in sorted(layer.named_parameters()):
@@ -40,29 +37,29 @@ def randomise(layer: nn.Layer, seed: int) -> None:
         parameter.set_value(paddle.to_tensor(values))
 
 
-def copy_linear(target: nn.Layer, *sources: nn.Layer) -> None:
+def copy_linear(target, *sources):
     """Copy linear maps side by side into one, or one norm into another."""
     target.weight.set_value(paddle.concat([s.weight for s in sources], axis=-1))
     target.bias.set_value(paddle.concat([s.bias for s in sources], axis=-1))
 
 
-def copy_self_attention(ours: SelfAttention, theirs: nn.MultiHeadAttention) -> None:
+def copy_self_attention(ours, theirs):
     copy_linear(ours.query_key_value, theirs.q_proj, theirs.k_proj, theirs.v_proj)
     copy_linear(ours.output, theirs.out_proj)
 
 
-def copy_cross_attention(ours: CrossAttention, theirs: nn.MultiHeadAttention) -> None:
+def copy_cross_attention(ours, theirs):
     copy_linear(ours.query, theirs.q_proj)
     copy_linear(ours.key_value, theirs.k_proj, theirs.v_proj)
     copy_linear(ours.output, theirs.out_proj)
 
 
-def copy_feed_forward(ours: FeedForward, theirs: nn.Layer) -> None:
+def copy_feed_forward(ours, theirs):
     copy_linear(ours.expand, theirs.linear1)
     copy_linear(ours.contract, theirs.linear2)
 
 
-def stacks(ours: Any) -> tuple[Any, nn.TransformerEncoder]:
+def stacks(ours):
     """Return our stack of self-attention and Paddle's encoder with equal weights."""
     layer = nn.TransformerEncoderLayer(WIDTH, HEADS, INNER, 0.1, "relu", normalize_before=True)
     theirs = nn.TransformerEncoder(layer, LAYERS, nn.LayerNorm(WIDTH))
@@ -78,7 +75,7 @@ def stacks(ours: Any) -> tuple[Any, nn.TransformerEncoder]:
     return ours, theirs
 
 
-def decoder_pair() -> tuple[DecoderStack, nn.TransformerDecoder]:
+def decoder_pair():
     """Return our decoder and Paddle's with equal weights."""
     layer = nn.TransformerDecoderLayer(WIDTH, HEADS, INNER, 0.1, "relu", normalize_before=True)
     theirs = nn.TransformerDecoder(layer, LAYERS, nn.LayerNorm(WIDTH))
@@ -97,21 +94,21 @@ def decoder_pair() -> tuple[DecoderStack, nn.TransformerDecoder]:
     return ours, theirs
 
 
-def vectors(length: int, seed: int) -> Tensor:
+def vectors(length, seed):
     values = np.random.default_rng(seed).normal(size=(BATCH, length, WIDTH))
     return paddle.to_tensor(values.astype("float32"))
 
 
-def source_mask() -> Tensor:
+def source_mask():
     """Return the additive padding mask [B, 1, 1, S]."""
     return additive_mask(length_mask(paddle.to_tensor(SOURCE_LENGTHS), SOURCE)).unsqueeze([1, 2])
 
 
-def future_mask() -> Tensor:
+def future_mask():
     return additive_mask(causal_mask(TARGET))
 
 
-def test_cross_attention_and_its_weights_equal_paddle() -> None:
+def test_cross_attention_and_its_weights_equal_paddle():
     theirs = nn.MultiHeadAttention(WIDTH, HEADS, need_weights=True)
     randomise(theirs, 3)
     ours = CrossAttention(WIDTH, HEADS)
@@ -123,13 +120,13 @@ def test_cross_attention_and_its_weights_equal_paddle() -> None:
     np.testing.assert_allclose(weights.numpy(), expected_weights.numpy(), atol=1e-5)
 
 
-def test_encoder_equals_paddle() -> None:
+def test_encoder_equals_paddle():
     ours, theirs = stacks(EncoderStack(sizes()))
     source, mask = vectors(SOURCE, 6), source_mask()
     np.testing.assert_allclose(ours(source, mask).numpy(), theirs(source, mask).numpy(), atol=1e-5)
 
 
-def test_decoder_returns_the_last_layers_weights_averaged_over_heads() -> None:
+def test_decoder_returns_the_last_layers_weights_averaged_over_heads():
     decoder, _ = decoder_pair()
     by_layer: list[np.ndarray] = []
     for layer in decoder.layers:
@@ -142,7 +139,7 @@ def test_decoder_returns_the_last_layers_weights_averaged_over_heads() -> None:
     assert np.abs(last[:, 0] - last[:, 1]).max() > 0.01
 
 
-def test_decoder_and_its_gradients_equal_paddle() -> None:
+def test_decoder_and_its_gradients_equal_paddle():
     ours, theirs = decoder_pair()
     target, factor = vectors(TARGET, 9), vectors(TARGET, 10)
     outputs, gradients = [], []
@@ -165,14 +162,14 @@ def test_decoder_and_its_gradients_equal_paddle() -> None:
     np.testing.assert_allclose(fused, np.concatenate(separate, axis=1), atol=1e-4)
 
 
-def test_without_bias_only_norms_have_one() -> None:
+def test_without_bias_only_norms_have_one():
     decoder = DecoderStack(sizes(bias=False))
     biases = [name for name, _ in decoder.named_parameters() if name.endswith("bias")]
     assert biases
     assert all("norm" in name for name in biases)
 
 
-def test_a_source_and_its_target_equal_one_causal_pass_over_both() -> None:
+def test_a_source_and_its_target_equal_one_causal_pass_over_both():
     sizes = {"width": WIDTH, "num_heads": HEADS, "inner_width": INNER, "num_layers": LAYERS}
     ours, theirs = stacks(CausalTransformer(CausalTransformerConfig(**sizes, bias=True)))
     source, reply = vectors(SOURCE, 12), vectors(TARGET, 13)
@@ -186,7 +183,7 @@ def test_a_source_and_its_target_equal_one_causal_pass_over_both() -> None:
             np.testing.assert_allclose(decoded[row].numpy(), expected[length:], atol=1e-5)
 
 
-def test_copying_weighs_positions_by_the_softmax_of_scaled_products() -> None:
+def test_copying_weighs_positions_by_the_softmax_of_scaled_products():
     head = CopyAttention(2, 4)
     head.query.weight.set_value(paddle.to_tensor([[1.0, 0, 0, 0], [0, 1, 0, 0]]))
     head.key.weight.set_value(paddle.to_tensor([[2.0, 0, 0, 0], [0, 2, 0, 0]]))
@@ -197,7 +194,7 @@ def test_copying_weighs_positions_by_the_softmax_of_scaled_products() -> None:
     np.testing.assert_allclose(found, [np.e / (np.e + 1), 1 / (np.e + 1), 0], atol=1e-6)
 
 
-def test_the_published_form_has_its_size() -> None:
+def test_the_published_form_has_its_size():
     published = TransformerConfig(
         width=100,
         num_heads=1,
@@ -215,7 +212,7 @@ def test_the_published_form_has_its_size() -> None:
 
 
 @pytest.mark.parametrize("padding", ["left", "both"])
-def test_a_convolution_equals_paddles(padding: Any) -> None:
+def test_a_convolution_equals_paddles(padding):
     layer = SequenceConvolution(WIDTH, 4, padding)
     randomise(layer, 2)
     x = vectors(5, 1)
@@ -233,7 +230,7 @@ def test_a_convolution_equals_paddles(padding: Any) -> None:
         *(("cc", "left", [4, 5]), ("ll", "left", [4])),
     ],
 )
-def test_how_far_a_position_is_seen(kinds: str, padding: Any, reach: list[int]) -> None:
+def test_how_far_a_position_is_seen(kinds, padding, reach):
     layer = FeedForward(WIDTH, 5, True, kinds, padding)
     randomise(layer, 4)
     x, changed = vectors(6, 3), vectors(6, 3)
@@ -242,7 +239,7 @@ def test_how_far_a_position_is_seen(kinds: str, padding: Any, reach: list[int]) 
     assert np.flatnonzero(differ).tolist() == reach
 
 
-def test_a_convolution_does_not_see_padding() -> None:
+def test_a_convolution_does_not_see_padding():
     stack = EncoderStack(sizes(feed_forward="cc", key_size=6, value_size=9))
     randomise(stack, 5)
     stack.eval()

@@ -33,7 +33,7 @@ ASKED = {
 }
 
 
-def run_script(task: str, data: dict[str, Path | str], folder: Path) -> list[Path]:
+def run_script(task, data, folder):
     """Run the script of a task; return the bundles that it made."""
     overrides = SENTIMENT if task == "sentiment" else TRANSFORMER
     options = " ".join(f"-o {override}" for override in overrides.split())
@@ -47,11 +47,11 @@ def run_script(task: str, data: dict[str, Path | str], folder: Path) -> list[Pat
     return sorted(made.iterdir()) if made.is_dir() else [folder / "bundle"]
 
 
-def answers(bundle: Path, text: str) -> bool:
+def answers(bundle, text):
     return len(paddle_dialog.load(bundle).predict([text])) == 1
 
 
-def write(path: Path, *lines: str) -> Path:
+def write(path, *lines):
     path.write_text("\n".join(lines) + "\n", encoding="utf-8")
     return path
 
@@ -111,7 +111,7 @@ def test_the_sentiment_weights(tmp_path):
 WORDS = ["春", "风", "秋", "月"]
 
 
-def save(folder: Path, seed: int, size: int = 4, words: list[str] = WORDS) -> Path:
+def save(folder, seed, size=4, words=WORDS):
     """Save a random model and return its bundle."""
     model = LstmAttentionConfig(embedding_size=size, hidden_size=4, num_layers=1)
     vocabulary = Vocabulary([*SPECIAL_TOKENS, *words])

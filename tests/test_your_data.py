@@ -17,7 +17,7 @@ FEW_STEPS = ["-o", "training.max_steps=1", "-o", "data.batch_size=8"]
 
 
 @pytest.fixture
-def work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def work(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     lines = (ROOT / "tasks" / "couplet" / "sample.tsv").read_text(encoding="utf-8").splitlines(True)
     Path("mine.tsv").write_text("".join(lines[:12]), encoding="utf-8")
@@ -26,7 +26,7 @@ def work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def test_the_commands_of_the_page(work: Path) -> None:
+def test_the_commands_of_the_page(work):
     page = (ROOT / "docs" / "your_data.md").read_text(encoding="utf-8")
     lines = re.findall(r"^python tools/(\w+)\.py (.*?)\s*(?:#.*)?$", page, re.MULTILINE)
     assert [tool for tool, _ in lines] == ["train", "train", "evaluate", "predict", "export", "serve"]
@@ -43,7 +43,7 @@ def test_the_commands_of_the_page(work: Path) -> None:
     assert find_models(served)[0][0].folder == Path("mybundle")
 
 
-def test_the_notebook(work: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_notebook(work, capsys):
     notebook = json.loads((ROOT / "docs" / "first_steps.ipynb").read_text(encoding="utf-8"))
     names: dict[str, object] = {}
     for cell in notebook["cells"]:

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -60,13 +59,13 @@ PROMPT = [5, 9, 40, 17, 33]  # ids that `ask` reads
 
 
 def write_checkpoint(
-    folder: Path,
-    shape: str,
-    texts: Sequence[str],
-    size: int = 700,
-    seed: int = 0,
-    merged: Sequence[str] = MERGED,
-) -> Path:
+    folder,
+    shape,
+    texts,
+    size=700,
+    seed=0,
+    merged=MERGED,
+):
     """Write config.json, model.safetensors, tokenizer.json and tokenizer_config.json.
 
     Args:
@@ -86,7 +85,7 @@ def write_checkpoint(
     return folder
 
 
-def _weights(config: dict, seed: int) -> dict[str, np.ndarray]:
+def _weights(config, seed):
     """Return weights [out, in] of a seed by Hugging Face's names."""
     generator = np.random.default_rng(seed)
     width, inner = config["hidden_size"], config["intermediate_size"]
@@ -113,7 +112,7 @@ def _weights(config: dict, seed: int) -> dict[str, np.ndarray]:
     return weights | {name: np.ones(width, np.float32) for name in [*norms, "model.norm.weight"]}
 
 
-def _write_tokenizer(folder: Path, shape: str, texts: Sequence[str], size: int) -> int:
+def _write_tokenizer(folder, shape, texts, size):
     """Write a BPE tokenizer and its settings; return the number of its tokens."""
     from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, trainers
 
@@ -160,7 +159,7 @@ def _write_tokenizer(folder: Path, shape: str, texts: Sequence[str], size: int) 
     return tokenizer.get_vocab_size()
 
 
-def ask(folder: Path) -> dict[str, list[float]]:
+def ask(folder):
     """Return what Transformers computes with PyTorch: the last position's first logits, and eight greedy tokens."""
     import torch
     from transformers import AutoModelForCausalLM
@@ -174,7 +173,7 @@ def ask(folder: Path) -> dict[str, list[float]]:
     return {"logits": [round(float(value), 5) for value in logits[:8]], "greedy": ids[len(PROMPT) :]}
 
 
-def main(arguments: Sequence[str]) -> None:
+def main(arguments):
     """Write the checkpoints that the tests compare, or ask PyTorch about them."""
     folder = Path(arguments[-1])
     texts = ["山水春秋"] * 9

@@ -40,7 +40,7 @@ class Tuned:
     log: str
 
 
-def recipe(folder: Path, name: str, shape: str, lora: str, rate: float) -> Path:
+def recipe(folder, name, shape, lora, rate):
     """Write a recipe of couplets for a checkpoint."""
     path = folder / f"{name}.yaml"
     text = RECIPE.format(folder=folder, name=name, base=folder / shape, lora=lora, rate=rate)
@@ -48,7 +48,7 @@ def recipe(folder: Path, name: str, shape: str, lora: str, rate: float) -> Path:
     return path
 
 
-def tune(folder: Path, name: str, shape: str, lora: str, rate: float, *options: str) -> Tuned:
+def tune(folder, name, shape, lora, rate, *options):
     """Fine-tune a checkpoint."""
     config = recipe(folder, name, shape, lora, rate)
     outcome = run_here("train", "-c", config, *options)

@@ -2,24 +2,19 @@
 
 from __future__ import annotations
 
-import argparse
-from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from paddle import nn
 from serving_toys import EchoEndpoint
 
-from paddle_dialog.bundle.folder import TrainedModel
 from paddle_dialog.config.schema import ExperimentConfig
 from paddle_dialog.data.batching import EncodedData, TrainingData
 from paddle_dialog.metrics import Accuracy
 from paddle_dialog.predictor import Predictor
-from paddle_dialog.serving.config import LimitsConfig
 from paddle_dialog.task import Task
-from paddle_dialog.text.vocabulary import Vocabulary
 
 
 @dataclass(frozen=True)
@@ -40,16 +35,14 @@ class EchoConfig(ExperimentConfig):
 class EchoPredictor(Predictor):
     """Sends texts back, in capitals where asked to."""
 
-    def __init__(self, config: EchoConfig) -> None:
+    def __init__(self, config):
         self.config = config
 
-    def predict_records(
-        self, texts: Sequence[str], shout: bool = False, times: int = 1
-    ) -> Iterable[dict[str, Any]]:
+    def predict_records(self, texts, shout=False, times=1):
         """See `Predictor`."""
         return [{"echo": " ".join([text.upper() if shout else text] * times)} for text in texts]
 
-    def format_record(self, record: dict[str, Any]) -> str:
+    def format_record(self, record):
         """See `Predictor`."""
         return str(record["echo"])
 
@@ -65,11 +58,11 @@ class SecondEcho(EchoEndpoint):
 
     path, summary = "/v1/echo/reversed", "A reversed echo"
 
-    def use(self, predictor: Any, words: Any) -> dict[str, Any]:
+    def use(self, predictor, words):
         """See `Endpoint`."""
         return {"reversed": True}
 
-    def answer(self, items: Sequence[str], settings: Any) -> list[Any]:
+    def answer(self, items, settings):
         """See `Endpoint`."""
         return [{"echo": item[::-1]} for item in items]
 
@@ -81,38 +74,38 @@ class EchoTask(Task):
     config_class = EchoConfig
     objective = Accuracy()
 
-    def prepare_data(self, config: Any, vocabularies: Mapping[str, Vocabulary] | None) -> TrainingData:
+    def prepare_data(self, config, vocabularies):
         """See `Task`."""
         texts = Path(config.data.train).read_text(encoding="utf-8").split()
         data = EncodedData(texts, np.array([len(text) for text in texts]))  # type: ignore[arg-type]
         return TrainingData(data, data, {}, _collate)
 
-    def build_network(self, config: Any, vocabulary_sizes: Mapping[str, int]) -> nn.Layer:
+    def build_network(self, config, vocabulary_sizes):
         """See `Task`."""
         return nn.Linear(2, 2)
 
-    def build_criterion(self, config: Any) -> nn.Layer:
+    def build_criterion(self, config):
         """See `Task`."""
         return nn.CrossEntropyLoss()
 
-    def predictor(self, config: Any, model: TrainedModel) -> Predictor:
+    def predictor(self, config, model):
         """See `Task`."""
         return EchoPredictor(config)
 
-    def evaluate(self, predictor: Predictor, source: str, predictions: Path | None) -> dict[str, Any]:
+    def evaluate(self, predictor, source, predictions):
         """See `Task`."""
         return {"n": len(self.example_inputs(predictor.config, source, 9))}
 
-    def example_inputs(self, config: Any, source: str, count: int) -> list[str]:
+    def example_inputs(self, config, source, count):
         """See `Task`."""
         return Path(source).read_text(encoding="utf-8").split()[:count]
 
-    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
+    def add_arguments(self, parser):
         """See `Task`."""
         parser.add_argument("--shout", action="store_true", help="answer in capitals")
         parser.add_argument("--times", type=int, metavar="N", help="how often")
 
-    def endpoints(self, limits: LimitsConfig) -> list[EchoEndpoint]:
+    def endpoints(self, limits):
         """See `Task`."""
         return [ServedEcho(), SecondEcho()]
 
@@ -124,7 +117,7 @@ class EchoBatch(NamedTuple):
     label: np.ndarray
 
 
-def _collate(texts: list[str]) -> EchoBatch:
+def _collate(texts):
     odd = np.array([len(text) % 2 for text in texts])
     return EchoBatch(np.eye(2, dtype="float32")[odd], odd)
 
