@@ -33,7 +33,7 @@ from paddle_dialog.decoding.interface import TextReader
 from paddle_dialog.decoding.search import SearchOptions, decode, text_log_probs
 from paddle_dialog.errors import UnsupportedModelError, UserError
 from paddle_dialog.models.families import NUMPY_PAIRS, build_pair, numpy_pair
-from paddle_dialog.models.numpy_layers import RowSources
+from paddle_dialog.models.numpy_layers import RowInputs
 from paddle_dialog.models.numpy_operators import (
     COLUMNS,
     ROWS,
@@ -393,7 +393,7 @@ def test_labels_of_many_rows_are_scored_in_parts():
 
 @given(st.lists(st.integers(0, 3), min_size=1, max_size=12))
 def test_gathering_undoes_scattering_to_the_rows_of_each_input(inputs):
-    rows = RowSources.of(np.array(inputs), 4)
+    rows = RowInputs.of(np.array(inputs), 4)
     values = np.arange(len(inputs), dtype=np.float32)[:, None] + 1
     grid = rows.scatter(values)
     assert grid.shape == (4, max(map(inputs.count, inputs)), 1)

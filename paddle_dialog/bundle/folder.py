@@ -334,7 +334,7 @@ class TrainedModel:
 
         Args:
             build: makes the untrained network of the sizes of its vocabularies.
-            through_paddle: never answer by arrays.
+            through_paddle: never answer in NumPy.
         """
 
         def network() -> nn.Layer:
@@ -367,7 +367,7 @@ class TrainedModel:
     ) -> Any:
         """Return a model in NumPy, or one through Paddle: for a GPU, and for a network that exists already.
 
-        Where the arrays do not support the network, Paddle answers too, and the log says why.
+        Where the NumPy steps do not support the network, Paddle answers too, and the log says why.
 
         Args:
             make: makes the model in NumPy.

@@ -1,4 +1,4 @@
-"""Log-probabilities of one step on the host, and the best candidates among them.
+"""Log-probabilities of one step as NumPy arrays, and the best candidates among them.
 
 The bookkeeping is numpy: for [640, 5700] rows of floats on one core, normalising and picking the best ten of
 every ten rows takes 10 ms here and 70 ms as `paddle.log(F.softmax(x))` with `paddle.topk`.
@@ -10,7 +10,7 @@ import numpy as np
 
 from paddle_dialog.errors import UserError
 
-CHUNKS = 128  # columns of the summary that bounds the best scores of a row
+CHUNKS = 128  # that the columns of a row are dealt into: column c is in chunk c % CHUNKS
 BLOCK = 16  # rows normalised at once, so that they stay in the cache
 
 
@@ -92,12 +92,12 @@ def best_candidates(
     reachable[group, slot] = totals[:, None] + highest
     bounds = _row_bounds(_highest(reachable.reshape(len(first), -1), count)[group], totals, highest.dtype)
     row, chunk = np.nonzero(highest >= bounds[:, None])  # [C], [C]
-    added = chunked[row, :, chunk]  # [C, W / CHUNKS]
-    hit, place = np.nonzero(added >= bounds[row, None])  # [M], [M]
-    added, row, token = added[hit, place], row[hit], place * CHUNKS + chunk[hit]  # [M], [M], [M]
-    if added.size and added.max() > 1e-3:
+    log_probs = chunked[row, :, chunk]  # [C, W / CHUNKS]
+    hit, place = np.nonzero(log_probs >= bounds[row, None])  # [M], [M]
+    log_probs, row, token = log_probs[hit, place], row[hit], place * CHUNKS + chunk[hit]  # [M], [M], [M]
+    if log_probs.size and log_probs.max() > 1e-3:
         raise ValueError("a logits processor raised a log-probability above 0; use penalties, not bonuses")
-    score = totals[row] + capped(added)  # [M]
+    score = totals[row] + capped(log_probs)  # [M]
     order = np.lexsort((token, row, -score, group[row]))
     ordered = group[row[order]]
     order = order[np.arange(len(order)) - np.searchsorted(ordered, ordered) < count]

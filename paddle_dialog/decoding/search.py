@@ -274,7 +274,7 @@ class _CachedModel:
         return table, ends
 
 
-class Candidate(NamedTuple):
+class Continuation(NamedTuple):
     """A prefix with one more token."""
 
     input: int  # number of the input
@@ -303,8 +303,8 @@ class _Beam:
     finished: list[Hypothesis] = field(default_factory=list)
 
     def advance(
-        self, candidates: Sequence[Candidate], prefixes: Prefixes, ends: np.ndarray
-    ) -> list[Candidate]:
+        self, candidates: Sequence[Continuation], prefixes: Prefixes, ends: np.ndarray
+    ) -> list[Continuation]:
         """Give out the slots of one step; return the candidates that grow on, none where the search is over.
 
         Args:
@@ -314,7 +314,7 @@ class _Beam:
         """
         divisor = self.divisor(prefixes.length + 1)
         waiting, self.in_beam = self.in_beam, []
-        growing: list[Candidate] = []
+        growing: list[Continuation] = []
         for candidate in candidates:
             free = self.size - len(growing)
             score = candidate.total / divisor
@@ -340,7 +340,7 @@ class _Beam:
         # Needed only if the processors left the prefixes that took its slot without a candidate.
         return self.in_beam + [h for h in everything if not any(h is kept for kept in self.in_beam)]
 
-    def _is_decided(self, growing: Sequence[Candidate]) -> bool:
+    def _is_decided(self, growing: Sequence[Continuation]) -> bool:
         """Return whether no candidate can still enter the answer.
 
         Every further token adds at most 0 to a log-probability, which is at most 0 itself, and the divisor is
@@ -389,7 +389,7 @@ def _beam_search(
 
 def _candidates(
     table: ScoreTable, totals: np.ndarray, log_probs: np.ndarray, inputs: np.ndarray, count: int
-) -> Iterator[list[Candidate]]:
+) -> Iterator[list[Continuation]]:
     """Iterate over the `count` best candidates of each input, best first; an input without any is left out.
 
     Args:
@@ -401,7 +401,7 @@ def _candidates(
     """
     rows, tokens, scores = best_candidates(table, totals, inputs, count)  # [M] each
     columns = (inputs[rows], rows, tokens, scores, log_probs[rows] + table.log_probs(rows, tokens))
-    every = list(map(Candidate._make, zip(*(column.tolist() for column in columns), strict=True)))
+    every = list(map(Continuation._make, zip(*(column.tolist() for column in columns), strict=True)))
     starts = group_starts(inputs[rows]).tolist() if every else []
     for start, stop in pairwise([*starts, len(every)]):
         yield every[start:stop]

@@ -65,9 +65,9 @@ class _Attention(nn.Layer):
     ) -> None:
         super().__init__()
         self.num_heads = num_heads
-        self.keys, self.values = key_size or width, value_size or width
+        self.key_size, self.value_size = key_size or width, value_size or width
         self._project(width, bias)
-        self.output = nn.Linear(self.values, width, bias_attr=bias)
+        self.output = nn.Linear(self.value_size, width, bias_attr=bias)
         self.dropout = Dropout(dropout)
 
     def _project(self, width: int, bias: bool) -> None:
@@ -79,7 +79,7 @@ class SelfAttention(_Attention):
     """Multi-head attention of a sequence over itself."""
 
     def _project(self, width: int, bias: bool) -> None:
-        self._sizes = [self.keys, self.keys, self.values]
+        self._sizes = [self.key_size, self.key_size, self.value_size]
         self.query_key_value = nn.Linear(width, sum(self._sizes), bias_attr=bias)
 
     def forward(
@@ -103,8 +103,8 @@ class CrossAttention(_Attention):
     """Multi-head attention of the target over the encoded source."""
 
     def _project(self, width: int, bias: bool) -> None:
-        self._sizes = [self.keys, self.values]
-        self.query = nn.Linear(width, self.keys, bias_attr=bias)
+        self._sizes = [self.key_size, self.value_size]
+        self.query = nn.Linear(width, self.key_size, bias_attr=bias)
         self.key_value = nn.Linear(width, sum(self._sizes), bias_attr=bias)
 
     def forward(self, x: Tensor, encoded: Tensor, mask: Tensor | None) -> tuple[Tensor, Tensor]:
@@ -175,11 +175,11 @@ class FeedForward(nn.Layer):
         self.contract = layer(kinds[1], inner_width, width)
         self.dropout = Dropout(dropout if self.convolves else 0.0)
 
-    def forward(self, x: Tensor, real: Tensor | None = None) -> Tensor:
-        """Map [B, T, D] to [B, T, D]; `real` [B, T, 1] is 0 on padding, which convolutions must not see."""
-        if not self.convolves or real is None:
+    def forward(self, x: Tensor, keep: Tensor | None = None) -> Tensor:
+        """Map [B, T, D] to [B, T, D]; `keep` [B, T, 1] is 0 on padding, which convolutions must not see."""
+        if not self.convolves or keep is None:
             return self.contract(self.dropout(F.relu(self.expand(x))))  # [B, T, inner] within
-        return self.contract(self.dropout(F.relu(self.expand(x * real))) * real)
+        return self.contract(self.dropout(F.relu(self.expand(x * keep))) * keep)
 
 
 def residual_dropout(rate: float) -> Dropout:
@@ -210,18 +210,18 @@ class EncoderLayer(nn.Layer):
         self.dropout = residual_dropout(dropout)
 
     def forward(
-        self, x: Tensor, mask: Tensor | None, real: Tensor | None = None, source: KeyValue | None = None
+        self, x: Tensor, mask: Tensor | None, keep: Tensor | None = None, source: KeyValue | None = None
     ) -> tuple[Tensor, KeyValue]:
         """Map `x` [B, T, D] to [B, T, D]; also return its own keys and values.
 
         Args:
             mask: additive, broadcastable to [B, heads, T, S + T].
-            real: float [B, T, 1], 0 on padding, which convolutions must not see.
+            keep: float [B, T, 1], 0 on padding, which convolutions must not see.
             source: keys and values of what stands before, [B, heads, S, d] each.
         """
         y, own = self.self_attention(self.self_attention_norm(x), mask, source)
         x = x + self.dropout(y)
-        return x + self.dropout(self.feed_forward(self.feed_forward_norm(x), real)), own
+        return x + self.dropout(self.feed_forward(self.feed_forward_norm(x), keep)), own
 
 
 class DecoderLayer(nn.Layer):
@@ -233,12 +233,12 @@ class DecoderLayer(nn.Layer):
 
     def __init__(self, config: TransformerConfig) -> None:
         super().__init__()
-        self.cross_attention = CrossAttention(*_attention(config))
+        self.cross_attention = CrossAttention(*_attention_arguments(config))
         self.feed_forward = _feed_forward(config, "left")
         self.cross_attention_norm = nn.LayerNorm(config.width)
         self.feed_forward_norm = nn.LayerNorm(config.width)
         self.dropout = residual_dropout(config.dropout)
-        self.self_attention = SelfAttention(*_attention(config))
+        self.self_attention = SelfAttention(*_attention_arguments(config))
         self.self_attention_norm = nn.LayerNorm(config.width)
 
     def forward(
@@ -261,13 +261,13 @@ class DecoderLayer(nn.Layer):
 
 
 class EncoderStack(nn.Layer):
-    """Encoder layers and a layer norm; arguments as for `DecoderLayer`."""
+    """Encoder layers and a layer norm; `config` as for `DecoderLayer`."""
 
     def __init__(self, config: TransformerConfig) -> None:
         super().__init__()
         layers = [
             EncoderLayer(
-                SelfAttention(*_attention(config)),
+                SelfAttention(*_attention_arguments(config)),
                 _feed_forward(config, "both"),
                 config.width,
                 config.dropout,
@@ -277,15 +277,15 @@ class EncoderStack(nn.Layer):
         self.layers = nn.LayerList(layers)
         self.final_norm = nn.LayerNorm(config.width)
 
-    def forward(self, x: Tensor, mask: Tensor | None, real: Tensor | None = None) -> Tensor:
-        """Map the embedded source [B, S, D] to [B, S, D]; `mask` is additive [B, 1, 1, S], `real` float [B, S, 1]."""
+    def forward(self, x: Tensor, mask: Tensor | None, keep: Tensor | None = None) -> Tensor:
+        """Map the embedded source [B, S, D] to [B, S, D]; `mask` is additive [B, 1, 1, S], `keep` float [B, S, 1]."""
         for layer in self.layers:
-            x, _ = layer(x, mask, real)  # [B, S, D]
+            x, _ = layer(x, mask, keep)  # [B, S, D]
         return self.final_norm(x)
 
 
 class DecoderStack(nn.Layer):
-    """Decoder layers and a layer norm; arguments as for `DecoderLayer`."""
+    """Decoder layers and a layer norm; `config` as for `DecoderLayer`."""
 
     def __init__(self, config: TransformerConfig) -> None:
         super().__init__()
@@ -391,7 +391,7 @@ class CopyAttention(nn.Layer):
         return F.softmax(scores + mask, axis=-1)
 
 
-def _attention(config: TransformerConfig) -> tuple[int, int, float, bool, int | None, int | None]:
+def _attention_arguments(config: TransformerConfig) -> tuple[int, int, float, bool, int | None, int | None]:
     """Return the arguments of `SelfAttention` and `CrossAttention`."""
     return config.width, config.num_heads, config.dropout, config.bias, config.key_size, config.value_size
 

@@ -85,12 +85,11 @@ class LstmEncoder(Encoder):
 
     def forward(self, embedded: Tensor, lengths: Tensor, real: Tensor) -> tuple[Tensor, Any]:
         """Encode; arguments as for `Encoder`."""
-        outputs, final = self.stack(embedded, lengths)
-        return outputs, final
+        return self.stack(embedded, lengths)
 
 
 class LstmDecoder(Decoder):
-    """The attention cell, which steps by nature: `nn.BeamSearchDecoder` drives it as it is."""
+    """The attention cell over the target; `decoding.reference` steps it under `nn.BeamSearchDecoder`."""
 
     def __init__(self, config: LstmAttentionConfig, encoder: Encoder) -> None:
         super().__init__()
@@ -121,8 +120,8 @@ class TransformerEncoder(Encoder):
     def forward(self, embedded: Tensor, lengths: Tensor, real: Tensor) -> tuple[Tensor, None]:
         """Encode; arguments as for `Encoder`."""
         x = _with_positions(embedded, self.positions(embedded.shape[1]), self.projection, self.dropout)
-        one = real.astype(embedded.dtype).unsqueeze(-1)  # [B, S, 1]
-        return self.stack(x, additive_mask(real).unsqueeze([1, 2]), one), None
+        keep = real.astype(embedded.dtype).unsqueeze(-1)  # [B, S, 1]
+        return self.stack(x, additive_mask(real).unsqueeze([1, 2]), keep), None
 
 
 class TransformerDecoder(Decoder):
@@ -144,16 +143,16 @@ class TransformerDecoder(Decoder):
 
     def forward(self, embedded: Tensor, outputs: Tensor, real: Tensor, final: None) -> tuple[Tensor, Tensor]:
         """Decode; arguments as for `Decoder`."""
-        length, one = embedded.shape[1], real.astype(outputs.dtype)  # [B, S]
+        length, keep = embedded.shape[1], real.astype(outputs.dtype)  # [B, S]
         if self.aligned_projection is not None:
-            aligned = self.aligned_projection(outputs) * one.unsqueeze(-1)  # [B, S, D]
+            aligned = self.aligned_projection(outputs) * keep.unsqueeze(-1)  # [B, S, D]
             missing = max(length - aligned.shape[1], 0)  # positions after the end of all sources
             embedded = embedded + F.pad(aligned[:, :length], [0, missing], data_format="NLC")
         x = _with_positions(embedded, self.positions(length), self.projection, self.dropout)  # [B, T, D]
         own, mask = additive_mask(causal_mask(length)), additive_mask(real).unsqueeze([1, 2])
         x, weights = self.stack(x, outputs, own, mask)
         # The softmax leaves about 1e-28 on padding; copying needs exact zeros.
-        return x, weights * one.unsqueeze(1)
+        return x, weights * keep.unsqueeze(1)
 
 
 def _projection(config: TransformerConfig) -> nn.Linear | None:

@@ -16,13 +16,14 @@ from paddle_dialog.layers.sinusoids import sinusoids
 from paddle_dialog.models.numpy_layers import (
     AttentionCache,
     NumpyDecoder,
+    NumpyEncoder,
     NumpyTransformerLayer,
-    causal_mask,
 )
 from paddle_dialog.models.numpy_operators import (
     NumpyLayerNorm,
     NumpyLinear,
     Weights,
+    causal_mask,
     log_probs_of_texts,
     softmax,
 )
@@ -125,7 +126,7 @@ class _CausalLayer(NumpyTransformerLayer):
         return self._split(cache.rows.scatter(rows.reshape(len(rows), -1)))
 
 
-class NumpyCausalEncoder:
+class NumpyCausalEncoder(NumpyEncoder):
     """`CausalEncoder` in NumPy, with the same results."""
 
     def __init__(self, config: CausalTransformerConfig, weights: Weights) -> None:

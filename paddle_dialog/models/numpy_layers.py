@@ -7,12 +7,12 @@ from typing import Any, NamedTuple, Protocol, TypeVar
 import numpy as np
 
 from paddle_dialog.config.models import CausalConfig, TransformerConfig
-from paddle_dialog.models.numpy_operators import NumpyLayerNorm, NumpyLinear, Weights, padding_mask, softmax
+from paddle_dialog.models.numpy_operators import NumpyLayerNorm, NumpyLinear, Weights, attend, padding_mask
 
 GROWTH = 4  # positions added to a full cache
 
 
-class RowSources(NamedTuple):
+class RowInputs(NamedTuple):
     """The inputs of N rows, as places in a grid of B inputs and R rows each."""
 
     inputs: np.ndarray  # [N] number of the input, 0 to B - 1
@@ -21,7 +21,7 @@ class RowSources(NamedTuple):
     is_full: bool  # the rows fill the grid in order; the search keeps the rows of an input together
 
     @classmethod
-    def of(cls, inputs: np.ndarray, count: int) -> RowSources:
+    def of(cls, inputs: np.ndarray, count: int) -> RowInputs:
         """Return the places of rows in any order.
 
         Args:
@@ -36,12 +36,12 @@ class RowSources(NamedTuple):
         is_full = len(inputs) == count * size and bool(np.all(inputs[1:] >= inputs[:-1]))
         return cls(inputs, slots, (count, size), is_full)
 
-    def take(self, index: np.ndarray) -> tuple[RowSources, np.ndarray | None]:
+    def take(self, index: np.ndarray) -> tuple[RowInputs, np.ndarray | None]:
         """Return the places of the rows `index` [M], and the inputs still in use [B'], None if all are."""
         if np.array_equal(self.inputs[index], self.inputs):
             return self, None  # rows that stay with their input, as in most steps of a search
         left, inputs = np.unique(self.inputs[index], return_inverse=True)
-        return RowSources.of(inputs, len(left)), None if len(left) == self.shape[0] else left
+        return RowInputs.of(inputs, len(left)), None if len(left) == self.shape[0] else left
 
     def scatter(self, rows: np.ndarray) -> np.ndarray:
         """Return rows [N, D] as a grid [B, R, D], zero where there is no row."""
@@ -62,25 +62,23 @@ State = TypeVar("State", bound="DecoderState")
 
 
 class DecoderState(Protocol):
-    """The state of B sources and of N targets so far, each of which belongs to a source."""
+    """The state of B inputs and of N targets so far, each of which belongs to an input."""
 
     @property
-    def rows(self) -> RowSources:
+    def rows(self) -> RowInputs:
         """Which source each row belongs to."""
 
     def reorder(self: State, index: np.ndarray) -> tuple[State, np.ndarray | None]:
-        """Return the state of the rows `index` [M], and the sources still in use [B'], None if all are.
+        """Return the state of the rows `index` [M], and the inputs still in use [B'], None if all are.
 
-        What belongs to the sources is copied only where some are gone.
+        What belongs to the inputs is copied only where some are gone.
         """
 
 
 class NumpyEncoder(Protocol):
     """Reads embedded sources."""
 
-    @property
-    def output_size(self) -> int:
-        """Width H of the outputs."""
+    output_size: int  # width H of the outputs
 
     def read(self, embedded: np.ndarray, lengths: np.ndarray) -> tuple[np.ndarray, Any]:
         """Read sources [B, S, E] of lengths [B]; return outputs [B, S, H] and the decoder's further input."""
@@ -109,7 +107,7 @@ class NumpyDecoder(Protocol):
 class AttentionCache(NamedTuple):
     """Keys and values for the decoder's layers; those of L layers are the 2L parts of one array."""
 
-    rows: RowSources  # N rows of B inputs
+    rows: RowInputs  # N rows of B inputs
     memory: np.ndarray  # of the source [B, S, 2L, D]
     mask: np.ndarray  # additive [B, 1, 1, S]
     past: np.ndarray  # of the target so far [N, at least `length`, 2L, D]
@@ -121,7 +119,7 @@ class AttentionCache(NamedTuple):
         """Make the cache before the first position, with a row for each source of lengths [B]."""
         batch, positions, parts, width = memory.shape
         return cls(
-            RowSources.of(np.arange(batch), batch),
+            RowInputs.of(np.arange(batch), batch),
             memory,
             padding_mask(lengths, positions)[:, None, None],
             np.empty((batch, GROWTH, parts, width), dtype=np.float32),
@@ -189,36 +187,3 @@ class NumpyTransformerLayer:
         """Add the feed-forward sublayer to `x` [..., D]."""
         inner = self._expand(self._feed_forward_norm(x))  # [..., inner]
         return x + self._contract(np.maximum(inner, np.float32(0), out=inner))
-
-
-def attend(
-    query: np.ndarray, key: np.ndarray, value: np.ndarray, mask: np.ndarray | None, heads: int
-) -> tuple[np.ndarray, np.ndarray]:
-    """Return softmax(q kᵀ / sqrt(d) + mask) v for all heads (Vaswani et al. 2017, equation 1).
-
-    Args:
-        query: [N, T, D].
-        key: [N, S, D].
-        value: [N, S, D].
-        mask: additive [N, 1, 1, S] or [T, S], or None.
-        heads: D = heads * d.
-
-    Returns:
-        Context [N, T, D] and the weights [N, heads, T, S].
-    """
-    rows, length, width = query.shape
-    size = width // heads
-    query, key, value = (
-        part.reshape(rows, -1, heads, size).swapaxes(1, 2) for part in (query, key, value)
-    )  # [N, heads, ·, d]
-    scores = np.matmul(query * np.float32(size**-0.5), key.swapaxes(2, 3))  # [N, heads, T, S]
-    if mask is not None:
-        scores += mask
-    weights = softmax(scores)
-    context = np.matmul(weights, value)  # [N, heads, T, d]
-    return context.swapaxes(1, 2).reshape(rows, length, width), weights
-
-
-def causal_mask(length: int) -> np.ndarray:
-    """Return the additive mask of attention scores: 0 at and before each position, very low after it, [T, T]."""
-    return padding_mask(np.arange(1, length + 1), length)

@@ -1,4 +1,4 @@
-"""The operators of the families' steps on float32 arrays, and a model's embeddings; nothing here imports Paddle.
+"""Weights by name, layers and operators on float32 arrays; nothing here imports Paddle.
 
 A search steps with a handful of rows. A step of Paddle is then mostly the launching of operators, and a start mostly
 the import of Paddle; NumPy avoids both. The networks are the definition, and tests compare the arrays with them.
@@ -10,14 +10,12 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from paddle_dialog.config.models import FamilyConfig
 from paddle_dialog.errors import UnsupportedModelError
 from paddle_dialog.text.vocabulary import Vocabulary
 
 COLUMNS = 64  # of a block of a weight matrix
 ROWS = 32  # whose logits are computed at once, so that they stay in the cache
 EPSILON = np.float32(1e-5)  # of Paddle's layer norm
-ONE = np.float32(1)
 
 
 class Weights:
@@ -148,58 +146,41 @@ def padding_mask(lengths: np.ndarray, size: int) -> np.ndarray:
     return np.where(real, np.float32(0), np.finfo(np.float32).min / 2).astype(np.float32)
 
 
-def attention_pool(values: np.ndarray, query: np.ndarray, lengths: np.ndarray) -> np.ndarray:
-    """Return the mean of the real positions, weighted by a softmax of their products with a query.
+def causal_mask(length: int) -> np.ndarray:
+    """Return the additive mask of attention scores: 0 at and before each position, very low after it, [T, T]."""
+    return padding_mask(np.arange(1, length + 1), length)
+
+
+def attend(
+    query: np.ndarray, key: np.ndarray, value: np.ndarray, mask: np.ndarray | None, heads: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return softmax(q kᵀ / sqrt(d) + mask) v for all heads (Vaswani et al. 2017, equation 1).
 
     Args:
-        values: [B, S, D].
-        query: [D, 1].
-        lengths: [B].
+        query: [N, T, D].
+        key: [N, S, D].
+        value: [N, S, D].
+        mask: additive [N, 1, 1, S] or [T, S], or None.
+        heads: D = heads * d.
 
     Returns:
-        [B, D].
+        Context [N, T, D] and the weights [N, heads, T, S].
     """
-    scores = (values @ query)[..., 0]  # [B, S]
-    weights = softmax(scores + padding_mask(lengths, values.shape[1]))  # [B, S]
-    pooled: np.ndarray = np.matmul(weights[:, None], values)[:, 0]
-    return pooled
-
-
-class Embeddings:
-    """The tables of source and target, and the output layer, which may be the target's table.
-
-    Args:
-        vocab_size: V.
-        source_name: of the source's table.
-        output_name: of the output layer.
-
-    Attributes:
-        source: the vector of each id of a source [V, E].
-        target: the same of a target.
-        output: hidden to logits.
-    """
-
-    def __init__(
-        self, config: FamilyConfig, vocab_size: int, weights: Weights, source_name: str, output_name: str
-    ) -> None:
-        shape, scale = (vocab_size, config.embedding_size), config.scale_embeddings
-        source = target = f"{source_name}.table.weight"
-        self.source = self.target = weights.take_table(source, *shape, scale)
-        if not config.share_embeddings:
-            target = "own_target_embedding.table.weight"
-            self.target = weights.take_table(target, *shape, scale)
-        self.output = (
-            NumpyLinear(
-                weights.take(target, *shape).T,
-                weights.take(f"{output_name}.bias", vocab_size) if config.output_bias else None,
-            )
-            if config.tie_output
-            else NumpyLinear.named(weights, output_name, config.width, vocab_size, config.output_bias)
-        )
+    rows, length, width = query.shape
+    size = width // heads
+    query, key, value = (
+        part.reshape(rows, -1, heads, size).swapaxes(1, 2) for part in (query, key, value)
+    )  # [N, heads, ·, d]
+    scores = np.matmul(query * np.float32(size**-0.5), key.swapaxes(2, 3))  # [N, heads, T, S]
+    if mask is not None:
+        scores += mask
+    weights = softmax(scores)
+    context = np.matmul(weights, value)  # [N, heads, T, d]
+    return context.swapaxes(1, 2).reshape(rows, length, width), weights
 
 
 def label_log_softmax(
-    output: NumpyLinear, hidden: np.ndarray, labels: np.ndarray, temperature: np.float32 = ONE
+    output: NumpyLinear, hidden: np.ndarray, labels: np.ndarray, temperature: float = 1.0
 ) -> np.ndarray:
     """Compute log softmax(logits / temperature) at given ids.
 

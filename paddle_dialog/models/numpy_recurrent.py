@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from paddle_dialog.config.models import LstmAttentionConfig, RecurrentLmConfig
-from paddle_dialog.models.numpy_layers import NumpyDecoder, RowSources
+from paddle_dialog.models.numpy_layers import NumpyDecoder, NumpyEncoder, RowInputs
 from paddle_dialog.models.numpy_operators import (
     NumpyLinear,
     Weights,
@@ -25,19 +25,20 @@ class NumpyCell:
 
     Args:
         kind: `lstm` or `gru`.
-        name: of the weights `name.weight_ih` + `suffix` and so on.
+        name: prefix of its weights, `{name}.weight_ih{suffix}` and so on.
+        suffix: Paddle's of layer and direction, such as `_l0_reverse`; empty for a single cell.
         inputs: E.
         hidden: H.
 
     Attributes:
-        of_input: maps inputs [..., E] to their parts of G gates [..., G H].
+        input_gates: maps inputs [..., E] to their parts of G gates [..., G H].
     """
 
     def __init__(self, kind: str, weights: Weights, name: str, suffix: str, inputs: int, hidden: int) -> None:
         require_supported("model.cell", kind, "lstm", "gru")
         self._kind, self._size = kind, hidden
         size = (4 if kind == "lstm" else 3) * hidden
-        self.of_input, self._of_hidden = (
+        self.input_gates, self._hidden_gates = (
             NumpyLinear(
                 weights.take(f"{name}.weight_{part}{suffix}", size, width).T,
                 weights.take(f"{name}.bias_{part}{suffix}", size),
@@ -50,16 +51,16 @@ class NumpyCell:
         zeros = np.zeros((rows, self._size), dtype=np.float32)
         return (zeros, zeros) if self._kind == "lstm" else (zeros,)
 
-    def step(self, inputs: np.ndarray, state: CellState) -> CellState:
-        """Return the state after one more input, `of_input` of which is [N, G H]."""
-        recurrent = self._of_hidden(state[0])  # [N, G H]
+    def step(self, gates: np.ndarray, state: CellState) -> CellState:
+        """Return the state after one more input, of which `gates` are the `input_gates` [N, G H]."""
+        recurrent = self._hidden_gates(state[0])  # [N, G H]
         if self._kind == "lstm":
-            i, f, g, o = np.split(inputs + recurrent, 4, axis=1)  # [N, H] each
+            i, f, g, o = np.split(gates + recurrent, 4, axis=1)  # [N, H] each
             cell = sigmoid(f) * state[1] + sigmoid(i) * np.tanh(g)
             return sigmoid(o) * np.tanh(cell), cell
         # The reset gate acts after the product with the hidden state, as Paddle's does.
         (reset, update, new), (reset_h, update_h, new_h) = (
-            np.split(x, 3, axis=1) for x in (inputs, recurrent)
+            np.split(x, 3, axis=1) for x in (gates, recurrent)
         )
         keep = sigmoid(update + update_h)
         return (keep * state[0] + (1 - keep) * np.tanh(new + sigmoid(reset + reset_h) * new_h),)
@@ -71,8 +72,8 @@ def sigmoid(x: np.ndarray) -> np.ndarray:
     return half + half * np.tanh(half * x)
 
 
-class NumpyLstmEncoder:
-    """`LstmEncoder` in NumPy, with the same results; the decoder starts with the states of each layer."""
+class NumpyLstmEncoder(NumpyEncoder):
+    """`LstmEncoder` (of LSTM or GRU layers) in NumPy, with the same results and the states of each layer."""
 
     def __init__(self, config: LstmAttentionConfig, weights: Weights) -> None:
         hidden = config.hidden_size
@@ -108,7 +109,7 @@ class NumpyLstmEncoder:
 
 def _run(cell: NumpyCell, x: np.ndarray, real: np.ndarray) -> tuple[np.ndarray, CellState]:
     """Return outputs [B, S, H] of one direction of a layer, zero on padding, and its last state."""
-    gates = cell.of_input(x)  # [B, S, G H]
+    gates = cell.input_gates(x)  # [B, S, G H]
     state, outputs = cell.first_state(len(x)), []
     for place in range(x.shape[1]):
         inside = real[:, place, None]  # [B, 1]
@@ -123,7 +124,7 @@ class LstmState(NamedTuple):
 
     cells: list[CellState]  # of each layer
     feed: np.ndarray  # the previous output [N, H]
-    rows: RowSources  # N rows of B inputs
+    rows: RowInputs  # N rows of B inputs
     values: np.ndarray  # [B, S, H]
     keys: np.ndarray  # [B, S, H]
     mask: np.ndarray  # additive [B, 1, S]
@@ -168,7 +169,7 @@ class NumpyLstmDecoder(NumpyDecoder):
             cells = [tuple(np.tanh(next(bridges)(part)) for part in state) for state in final]
         values = self._memory_projection(outputs)  # [B, S, H]
         mask = padding_mask(lengths, outputs.shape[1])[:, None]  # [B, 1, S]
-        rows = RowSources.of(np.arange(len(outputs)), len(outputs))
+        rows = RowInputs.of(np.arange(len(outputs)), len(outputs))
         return LstmState(cells, np.zeros_like(cells[0][0]), rows, values, self._score.prepare(values), mask)
 
     def step(self, embedded: np.ndarray, state: LstmState) -> tuple[np.ndarray, np.ndarray, LstmState]:
@@ -178,7 +179,7 @@ class NumpyLstmDecoder(NumpyDecoder):
         )  # [N, E (+ H)]
         cells = []
         for cell, before in zip(self._cells, state.cells, strict=True):
-            cells.append(cell.step(cell.of_input(x), before))
+            cells.append(cell.step(cell.input_gates(x), before))
             x = cells[-1][0]  # [N, H]
         weights = softmax(self._score(state.rows.scatter(x), state.keys) + state.mask)  # [B, R, S]
         context = state.rows.gather(np.matmul(weights, state.values))  # [N, H]
@@ -214,7 +215,9 @@ class _Score:
 
 
 class NumpyRecurrentLm:
-    """Implements `StepModel` in NumPy, with the results of `RecurrentLm`; a state is [N, L, P, H].
+    """Implements `StepModel` in NumPy, with the results of `RecurrentLm`.
+
+    A state is one array [N, L, P, H] of L layers and P parts: hidden and cell, of a GRU hidden alone.
 
     Args:
         vocab_size: V.
@@ -252,7 +255,7 @@ class NumpyRecurrentLm:
     def _advance(self, token: np.ndarray, state: np.ndarray) -> np.ndarray:
         x, after = self._table[token], []  # [N, H]
         for number, cell in enumerate(self._cells):
-            parts = cell.step(cell.of_input(x), tuple(state[:, number].swapaxes(0, 1)))
+            parts = cell.step(cell.input_gates(x), tuple(state[:, number].swapaxes(0, 1)))
             x = parts[0]
             after.append(np.stack(parts, axis=1))  # [N, P, H]
         return np.stack(after, axis=1)

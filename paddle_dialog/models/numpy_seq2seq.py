@@ -12,7 +12,6 @@ from paddle_dialog.errors import UnsupportedModelError
 from paddle_dialog.models.families import numpy_pair
 from paddle_dialog.models.numpy_layers import DecoderState
 from paddle_dialog.models.numpy_operators import (
-    Embeddings,
     NumpyLinear,
     Weights,
     log_probs_of_texts,
@@ -27,6 +26,39 @@ BLOCK = 16  # rows normalised at once, so that they stay in the cache
 POSITIONS = 256  # of texts that are read at once, for the same
 
 
+class NumpyEmbeddings:
+    """The tables of source and target, and the output layer, which may be the target's table.
+
+    Args:
+        vocab_size: V.
+        source_name: of the source's table.
+        output_name: of the output layer.
+
+    Attributes:
+        source: the vector of each id of a source [V, E].
+        target: the same of a target.
+        output: hidden to logits.
+    """
+
+    def __init__(
+        self, config: FamilyConfig, vocab_size: int, weights: Weights, source_name: str, output_name: str
+    ) -> None:
+        shape, scale = (vocab_size, config.embedding_size), config.scale_embeddings
+        source = target = f"{source_name}.table.weight"
+        self.source = self.target = weights.take_table(source, *shape, scale)
+        if not config.share_embeddings:
+            target = "own_target_embedding.table.weight"
+            self.target = weights.take_table(target, *shape, scale)
+        self.output = (
+            NumpyLinear(
+                weights.take(target, *shape).T,
+                weights.take(f"{output_name}.bias", vocab_size) if config.output_bias else None,
+            )
+            if config.tie_output
+            else NumpyLinear.named(weights, output_name, config.width, vocab_size, config.output_bias)
+        )
+
+
 class NumpySeq2Seq:
     """Implements `StepModel` in NumPy, with the results of `Seq2Seq`.
 
@@ -38,7 +70,7 @@ class NumpySeq2Seq:
     def __init__(self, config: ModelConfig, vocab_size: int, arrays: Mapping[str, np.ndarray]) -> None:
         weights = Weights(arrays)
         self._encoder, self._decoder = numpy_pair(config, weights)
-        self._tables = Embeddings(config, vocab_size, weights, "source_embedding", "output")
+        self._tables = NumpyEmbeddings(config, vocab_size, weights, "source_embedding", "output")
         weights.check_all_taken()
 
     def encode(self, source: np.ndarray, lengths: np.ndarray) -> DecoderState:
@@ -57,7 +89,7 @@ class NumpySeq2Seq:
         return state.reorder(index)[0]
 
 
-class NumpyReadingSeq2Seq(NumpySeq2Seq):
+class NumpyTransformerSeq2Seq(NumpySeq2Seq):
     """Implements `TextReader` too, for the Transformer."""
 
     def text_states(
@@ -99,7 +131,7 @@ def numpy_seq2seq(
     if isinstance(config, PretrainedConfig):
         raise UnsupportedModelError("the model is pretrained")
     reads = config.name == TransformerConfig.name
-    return (NumpyReadingSeq2Seq if reads else NumpySeq2Seq)(config, vocab_size, arrays)
+    return (NumpyTransformerSeq2Seq if reads else NumpySeq2Seq)(config, vocab_size, arrays)
 
 
 def same_words(copy_ids: np.ndarray) -> np.ndarray:
@@ -208,7 +240,7 @@ class NumpyPointerSeq2Seq:
     ) -> None:
         self._size, self._width = vocab_size, config.width
         self._encoder, self._decoder = numpy_pair(config, weights)
-        self._tables = Embeddings(config, vocab_size, weights, "embedding", "generator.output")
+        self._tables = NumpyEmbeddings(config, vocab_size, weights, "embedding", "generator.output")
         self._temperature = np.float32(temperature)
         self._pointer = None
         if has_pointer:

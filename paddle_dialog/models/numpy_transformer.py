@@ -9,14 +9,15 @@ from paddle_dialog.layers.sinusoids import sinusoids
 from paddle_dialog.models.numpy_layers import (
     AttentionCache,
     NumpyDecoder,
+    NumpyEncoder,
     NumpyTransformerLayer,
-    attend,
-    causal_mask,
 )
 from paddle_dialog.models.numpy_operators import (
     NumpyLayerNorm,
     NumpyLinear,
     Weights,
+    attend,
+    causal_mask,
     padding_mask,
     require_supported,
 )
@@ -82,7 +83,7 @@ class NumpyDecoderLayer(NumpyTransformerLayer):
         return self._feed_forward(x + self._cross_output(context.reshape(x.shape)))
 
 
-class NumpyTransformerEncoder:
+class NumpyTransformerEncoder(NumpyEncoder):
     """`TransformerEncoder` in NumPy, with the same results, in the form of this family."""
 
     def __init__(self, config: TransformerConfig, weights: Weights) -> None:

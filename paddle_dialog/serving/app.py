@@ -48,8 +48,11 @@ _STATUSES = {
     503: "Too many requests wait, or the models are not loaded yet; see Retry-After.",
     504: "The answer took too long.",
 }
-LINES = "application/x-ndjson"  # a record a line, each once it is there, for who accepts it
-_AT_ONCE = {"X-Accel-Buffering": "no", "Content-Encoding": "identity"}  # what compresses waits for more
+LINES = "application/x-ndjson"  # a record a line, sent as soon as it is ready, to clients that accept it
+_STREAM_HEADERS = {
+    "X-Accel-Buffering": "no",
+    "Content-Encoding": "identity",
+}  # what compresses waits for more
 _DESCRIPTION = f"The answer; to Accept: {LINES} what there is of it so far, a line each, and the answer last."
 _REFUSED = (UserError, Busy, asyncio.TimeoutError)  # the last is another than the built-in one in Python 3.10
 ERRORS: dict[int | str, dict[str, Any]] = {
@@ -186,12 +189,12 @@ def _add_address(
     keys: list[Any],
 ) -> None:
     """Add an address, where models of several languages may answer."""
-    described = next(iter(endpoints.values()))
-    model, seconds = described.request_model, config.limits.seconds
+    any_endpoint = next(iter(endpoints.values()))
+    model, seconds = any_endpoint.request_model, config.limits.seconds
 
     async def handle(body: model, request: Request) -> Response:  # type: ignore[valid-type]
         if config.log_user_text:
-            LOG.info("%s %s", described.path, json.dumps(body.model_dump(), ensure_ascii=False))  # type: ignore[attr-defined]
+            LOG.info("%s %s", any_endpoint.path, json.dumps(body.model_dump(), ensure_ascii=False))  # type: ignore[attr-defined]
         try:
             endpoint = of_language(endpoints, body)
             is_banned = any(endpoint.words.finds(text) for text in endpoint.texts(body))
@@ -204,17 +207,17 @@ def _add_address(
         except _REFUSED as error:
             return _refusal(error, seconds)
         if in_parts:
-            return StreamingResponse(_lines(first, records, seconds), 200, _AT_ONCE, LINES)
+            return StreamingResponse(_lines(first, records, seconds), 200, _STREAM_HEADERS, LINES)
         await records.aclose()
         return JSONResponse(first)
 
     app.post(
-        described.path,
+        any_endpoint.path,
         dependencies=keys,
-        summary=described.summary,
-        description=described.__doc__,
-        operation_id=described.path.removeprefix("/v1/"),
-        responses={200: {"model": described.answer_model, "description": _DESCRIPTION}, **ERRORS},
+        summary=any_endpoint.summary,
+        description=any_endpoint.__doc__,
+        operation_id=any_endpoint.path.removeprefix("/v1/"),
+        responses={200: {"model": any_endpoint.answer_model, "description": _DESCRIPTION}, **ERRORS},
         response_class=JSONResponse,
         response_model=None,
     )(handle)
@@ -245,14 +248,14 @@ async def _records(
 
     Raises a `TimeoutError` after so many seconds.
     """
-    loop, there = asyncio.get_running_loop(), asyncio.Queue[Record | None]()
+    loop, parts = asyncio.get_running_loop(), asyncio.Queue[Record | None]()
     end = loop.time() + seconds
-    work = asyncio.ensure_future(batcher.submit(endpoint, job, there.put_nowait if in_parts else None))
+    work = asyncio.ensure_future(batcher.submit(endpoint, job, parts.put_nowait if in_parts else None))
     leaving = asyncio.ensure_future(_client_leaves(request))
     for task in (work, leaving):
-        task.add_done_callback(lambda _: there.put_nowait(None))
+        task.add_done_callback(lambda _: parts.put_nowait(None))
     try:
-        while (part := await asyncio.wait_for(there.get(), end - loop.time())) is not None:
+        while (part := await asyncio.wait_for(parts.get(), end - loop.time())) is not None:
             yield part
         if work.done():
             yield work.result()

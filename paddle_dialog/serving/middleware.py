@@ -67,14 +67,14 @@ def add_error_handlers(app: FastAPI) -> None:
     """Give the framework's own errors the form of all others."""
 
     @app.exception_handler(HTTPException)
-    async def _of_http(request: Request, error: HTTPException) -> Response:
+    async def _http_error(request: Request, error: HTTPException) -> Response:
         if error.status_code == 400:
             return error_response(400, "the body is not JSON in UTF-8")
         sentence = _SENTENCES.get(error.status_code, HTTPStatus(error.status_code).phrase.lower())
         return error_response(error.status_code, sentence, error.headers)
 
     @app.exception_handler(RequestValidationError)
-    async def _of_validation(request: Request, error: RequestValidationError) -> Response:
+    async def _validation_error(request: Request, error: RequestValidationError) -> Response:
         first = error.errors()[0]
         if first["type"] == "json_invalid":
             return error_response(400, "the body is not JSON in UTF-8")

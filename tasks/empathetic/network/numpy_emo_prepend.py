@@ -12,8 +12,8 @@ from paddle_dialog.models.numpy_causal_transformer import NumpyCausalDecoder
 from paddle_dialog.models.numpy_layers import AttentionCache
 from paddle_dialog.models.numpy_operators import (
     Weights,
-    attention_pool,
     label_log_softmax,
+    padding_mask,
     require_supported,
     softmax,
 )
@@ -147,6 +147,23 @@ class NumpyCausalEmoPrepend(NumpyEmoPrepend):
         means = (hidden * real[..., None]).sum(axis=1) / sizes[:, None].astype(np.float32)  # [K, D]
         last = hidden[np.arange(len(hidden)), sizes - 1]  # [K, D]
         return np.bincount(numbers, scores.astype(np.float64)), np.concatenate([means, last], axis=1)
+
+
+def attention_pool(values: np.ndarray, query: np.ndarray, lengths: np.ndarray) -> np.ndarray:
+    """Return the mean of the real positions, weighted by a softmax of their products with a query.
+
+    Args:
+        values: [B, S, D].
+        query: [D, 1].
+        lengths: [B].
+
+    Returns:
+        [B, D].
+    """
+    scores = (values @ query)[..., 0]  # [B, S]
+    weights = softmax(scores + padding_mask(lengths, values.shape[1]))  # [B, S]
+    pooled: np.ndarray = np.matmul(weights[:, None], values)[:, 0]
+    return pooled
 
 
 class NumpyEmotionHead:
