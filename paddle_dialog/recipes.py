@@ -91,11 +91,14 @@ def read_recipe(path: str | Path, overrides: Sequence[str] = ()) -> Recipe:
     file = find_recipe(path)
     values = read_config(file, overrides)
     is_run = file.name == CONFIG and any((file.parent / name).is_dir() for name in ("best", "last"))
-    if is_run and not any(override.startswith("output_dir=") for override in overrides):
+    if is_run and "output_dir" not in {
+        override.partition("=")[0].partition(".")[0] for override in overrides
+    }:
         values["output_dir"] = str(file.parent)  # wherever it was when it was written
     name = values.get("task")
     if not isinstance(name, str):
-        raise UserError(f"{path}: task: is missing; name one, e.g. task: {task_names()[0]}")
+        what = "is missing" if name is None else "is not text"
+        raise UserError(f"{path}: task: {what}; name one, e.g. task: {task_names()[0]}")
     return Recipe(path, file, find_task(name), values)
 
 

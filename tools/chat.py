@@ -1,5 +1,11 @@
 """Talk with a trained empathetic model. (The code: tasks/empathetic/chat_command.py.)"""
 
-from this_checkout import run_script
+import sys
+from pathlib import Path
 
-run_script("chat")
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))  # this checkout, whatever is installed
+
+from paddle_dialog.commands.console import run_script
+
+if __name__ == "__main__":
+    sys.exit(run_script("chat"))

@@ -1,5 +1,11 @@
 """Serve the models over HTTP: a page for people, an API for programs. (The code: paddle_dialog/commands/serve.py.)"""
 
-from this_checkout import run_script
+import sys
+from pathlib import Path
 
-run_script("serve")
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))  # this checkout, whatever is installed
+
+from paddle_dialog.commands.console import run_script
+
+if __name__ == "__main__":
+    sys.exit(run_script("serve"))

@@ -98,10 +98,15 @@ class _Builder:
 
     def __init__(self) -> None:
         self.problems: list[str] = []
+        self._missing = 0  # values that could not be converted
 
-    def fail(self, key: str, problem: str) -> None:
+    def report(self, key: str, problem: str) -> None:
         name = key if key.isprintable() else shown(key)
         self.problems.append(f"{name or 'the top level'}: {problem}")
+
+    def fail(self, key: str, problem: str) -> None:
+        self._missing += 1
+        self.report(key, problem)
 
     def wrong(self, hint: Any, value: Any, key: str, metadata: Mapping[str, Any], advice: str = "") -> None:
         self.fail(key, f"must be {describe(hint, metadata)}, found {shown(value)}{advice}")
@@ -116,25 +121,25 @@ class _Builder:
             if name not in fields:
                 self.unknown_key(name, list(fields), key, label)
         built: dict[str, Any] = {}
-        before = len(self.problems)
+        before = self._missing
         for name, field in fields.items():
             path = _join(key, name)
             if name in value:
                 built[name] = self.convert(hints[name], value[name], path, field.metadata)
             elif field.default is dataclasses.MISSING and field.default_factory is dataclasses.MISSING:
                 self.fail(path, f"missing; must be {describe(hints[name], field.metadata)}")
-        if len(self.problems) > before:
+        if self._missing > before:
             return None
         instance = cls(**built)
         for relative, problem in getattr(instance, "problems", tuple)():
-            self.fail(_join(key, relative), problem)
+            self.report(_join(key, relative), problem)
         return instance
 
     def unknown_key(self, name: Any, known: list[str], key: str, label: str) -> None:
         text = name if isinstance(name, str) and name.isprintable() else shown(name)
         near = difflib.get_close_matches(text, known, n=1)
         right = f"did you mean {near[0]}?" if near else f"known keys: {', '.join(known) or 'none'}"
-        self.fail(_join(key, text), f"unknown key{label and f' of {label}'}; {right}")
+        self.report(_join(key, text), f"unknown key{label and f' of {label}'}; {right}")
 
     def convert(self, hint: Any, value: Any, key: str, metadata: Mapping[str, Any]) -> Any:
         choices = members(hint)

@@ -201,7 +201,7 @@ def text_log_probs(
     forced = ForcedPrefix([[*text, Vocabulary.eos_id] for text in texts])
     options = SearchOptions("greedy", max_length=[len(text) for text in texts], processors=[forced])
     found = decode(model, source[rows], lengths[rows], options, model.reorder(state, rows))
-    return np.array([text.log_prob for (text,) in found])
+    return np.array([text[0].log_prob if text else -np.inf for text in found])
 
 
 def search_relaxed(

@@ -165,7 +165,11 @@ class Batcher:
         return before / self._speed / (decoders - 1 if waiting.is_slow and decoders > 1 else decoders)
 
     def _work(self, decode: Decode) -> None:
-        select_device(self._device)
+        try:
+            select_device(self._device)
+        except UserError as error:
+            self.fail(error)
+            return
         while batch := self._next_batch():
             self._answer(batch, decode)
 

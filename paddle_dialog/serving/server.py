@@ -122,7 +122,10 @@ def use_model(
 def _recipe(name: str, source: ModelSource) -> Recipe:
     """Return what `models.<task>` names, by default the task's recipe, or `models.<task>_<anything>`."""
     config = find_task(name).name if source.config is None is source.weights else source.config
-    recipe = named_recipe(config, source.weights)
+    try:
+        recipe = named_recipe(config, source.weights)
+    except UserError as error:
+        raise UserError(f"models.{name}: {error}") from error
     task, key = recipe.task.name, "config" if source.weights is None else "weights"
     if name != task and not name.startswith(f"{task}_"):
         raise UserError(

@@ -254,7 +254,11 @@ class CareResponder:
 
     def __init__(self, config: CareConfig) -> None:
         path = _CARE_ANSWERS if config.answers is None else Path(config.answers)
-        content, where = read_config(path), f"care.answers: {path}"
+        where = f"care.answers: {path}"
+        try:
+            content = read_config(path)
+        except UserError as error:
+            raise UserError(f"care.answers: {error}") from error
         if content.keys() & {*LANGUAGES}:
             sentence = build(CareSentence, content, where)
             self._answers = CareAnswers(*[sentence] * len(KINDS))
