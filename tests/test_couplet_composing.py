@@ -8,33 +8,26 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from paddle_dialog.errors import UserError
-from paddle_dialog.tasks.couplet.composing.prediction import NoneFound
-from paddle_dialog.tasks.couplet.composing.proposals import (
+from paddle_dialog.tasks.couplet.composing.composer import NoneFound
+from paddle_dialog.tasks.couplet.composing.drafts import broken_tones, has_word, make_drafts, schemes
+from paddle_dialog.tasks.couplet.composing.proposals import Proposal, Scores, choose, quality, relevance
+from paddle_dialog.tasks.couplet.composing.request import (
+    Pattern,
+    main_themes,
+    read_request,
+    read_themes,
+    usual_patterns,
+    usual_themes,
+)
+from paddle_dialog.tasks.couplet.composing.scrolls import (
     SCROLL_TABLE,
     THEME_TABLE,
-    Proposal,
-    Scores,
     all_scrolls,
-    choose,
     choose_scrolls,
     occasions,
     occasions_in,
-    quality,
     read_association,
-    relevance,
     words_of,
-)
-from paddle_dialog.tasks.couplet.composing.request import (
-    Pattern,
-    broken_tones,
-    has_word,
-    main_themes,
-    make_drafts,
-    read_request,
-    read_themes,
-    schemes,
-    usual_patterns,
-    usual_themes,
 )
 from paddle_dialog.tasks.couplet.rules import broken_rules, form_report
 from paddle_dialog.text.characters import Tone, is_hanzi, normalise_line
@@ -306,7 +299,7 @@ def test_own_words_stand_in_a_line_and_own_scrolls_replace_the_models():
 
 def test_no_name_becomes_the_beginning_of_an_unkind_word(monkeypatch):
     words = {one.first[:2] for one in TOY.compose(name="山月", count=2)}
-    monkeypatch.setattr("paddle_dialog.tasks.couplet.composing.prediction.UNKIND", " ".join(words))
+    monkeypatch.setattr("paddle_dialog.tasks.couplet.composing.composer.UNKIND", " ".join(words))
     found = TOY.compose(name="山月", count=2)
     assert found and all(one.first[0] == "山" and one.first[:2] not in words for one in found)
 

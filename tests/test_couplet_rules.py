@@ -11,6 +11,13 @@ from hypothesis import strategies as st
 
 from paddle_dialog.decoding.interface import Hypothesis
 from paddle_dialog.decoding.processors import Prefixes
+from paddle_dialog.tasks.couplet.candidates import (
+    PENALTY,
+    BeamResult,
+    DiverseBeamPenalty,
+    choose,
+    free_positions,
+)
 from paddle_dialog.tasks.couplet.config import RulesConfig
 from paddle_dialog.tasks.couplet.line_plan import CharacterTable, Planner
 from paddle_dialog.tasks.couplet.prompts import TO_FIRST, TO_SECOND
@@ -22,7 +29,6 @@ from paddle_dialog.tasks.couplet.rules import (
     form_report,
     wanted_final_tone,
 )
-from paddle_dialog.tasks.couplet.search import PENALTY, BeamResult, DiverseBeamPenalty, choose, free_positions
 from paddle_dialog.text.characters import is_hanzi, is_punctuation, tones
 
 STRATEGIES = [{"strategy": "beam", "n_best": 3}, {"strategy": "greedy"}, {"strategy": "sample", "n_best": 3}]
