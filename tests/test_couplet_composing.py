@@ -41,15 +41,12 @@ def texts(first, second, **options):
     return [scroll.text for scroll in choose_scrolls(first, second, **options)]
 
 
-def test_every_scroll_is_four_hanzi_in_the_written_form():
+def test_the_scrolls_that_ship_are_four_hanzi_in_the_written_form_and_have_their_tables():
     assert len(all_scrolls()) == 765
     for scroll in all_scrolls():
         assert len(scroll) == 4 and all(map(is_hanzi, scroll)) and normalise_line(scroll) == scroll
     for occasion, scrolls in occasions().items():
         assert len(set(scrolls)) == len(scrolls), occasion
-
-
-def test_the_tables_that_ship_are_of_the_lists_that_ship():
     words = {word for scroll in all_scrolls() for word in words_of(scroll)}
     assert words <= set(read_association(SCROLL_TABLE).words)
     assert read_association(THEME_TABLE).words == tuple(main_themes())
@@ -146,15 +143,14 @@ def test_themes_of_the_table_go_by_several_names_and_others_are_words_themselves
     assert usual_themes()["新年"].words == usual_themes()["春节"].words
     spring, chess = read_themes(" 春节、 象牙 ")
     assert "新春" in spring.words and chess.words == ("象牙",)
-    assert all(
-        len(word) == 2 and all(map(is_hanzi, word)) for t in usual_themes().values() for word in t.words
-    )
+    words = {word for theme in usual_themes().values() for word in theme.words}
+    assert all(len(word) == 2 and all(map(is_hanzi, word)) for word in words)
     assert read_themes("") == ()
-    assert [theme.name for theme in read_themes("我的家乡在江南")] == [
-        "家乡",
-        "江南",
-    ]  # cut to the words it has
-    assert [theme.name for theme in read_themes("火锅店")] == ["火锅店"]
+    for text, names in (
+        ("我的家乡在江南", ["家乡", "江南"]),
+        ("火锅店", ["火锅店"]),
+    ):  # cut to the words it has
+        assert [theme.name for theme in read_themes(text)] == names
 
 
 @pytest.mark.parametrize(
