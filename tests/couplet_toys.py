@@ -46,15 +46,7 @@ class Table(TableModel):
         """Do nothing: there is nothing to switch off."""
 
 
-def toy(
-    characters,
-    seed=0,
-    rules=None,
-    rerank=None,
-    choice=None,
-    marks=False,
-    **decoding,
-):
+def toy(characters, seed=0, rules=None, rerank=None, choice=None, marks=False, **decoding):
     """Return a predictor that writes `characters`; `rules` and `decoding` replace defaults, without a tone weight.
 
     Its candidates are those of the beam unless `choice` says otherwise; with `marks` it answers both lines.

@@ -8,33 +8,26 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from paddle_dialog.errors import UserError
-from paddle_dialog.tasks.couplet.composing.prediction import NoneFound
-from paddle_dialog.tasks.couplet.composing.proposals import (
+from paddle_dialog.tasks.couplet.composing.composer import NoneFound
+from paddle_dialog.tasks.couplet.composing.drafts import broken_tones, has_word, make_drafts, schemes
+from paddle_dialog.tasks.couplet.composing.proposals import Proposal, Scores, choose, quality, relevance
+from paddle_dialog.tasks.couplet.composing.request import (
+    Pattern,
+    main_themes,
+    read_request,
+    read_themes,
+    usual_patterns,
+    usual_themes,
+)
+from paddle_dialog.tasks.couplet.composing.scrolls import (
     SCROLL_TABLE,
     THEME_TABLE,
-    Proposal,
-    Scores,
     all_scrolls,
-    choose,
     choose_scrolls,
     occasions,
     occasions_in,
-    quality,
     read_association,
-    relevance,
     words_of,
-)
-from paddle_dialog.tasks.couplet.composing.request import (
-    Pattern,
-    broken_tones,
-    has_word,
-    main_themes,
-    make_drafts,
-    read_request,
-    read_themes,
-    schemes,
-    usual_patterns,
-    usual_themes,
 )
 from paddle_dialog.tasks.couplet.rules import broken_rules, form_report
 from paddle_dialog.text.characters import Tone, is_hanzi, normalise_line
@@ -48,15 +41,12 @@ def texts(first, second, **options):
     return [scroll.text for scroll in choose_scrolls(first, second, **options)]
 
 
-def test_every_scroll_is_four_hanzi_in_the_written_form():
+def test_the_scrolls_that_ship_are_four_hanzi_in_the_written_form_and_have_their_tables():
     assert len(all_scrolls()) == 765
     for scroll in all_scrolls():
         assert len(scroll) == 4 and all(map(is_hanzi, scroll)) and normalise_line(scroll) == scroll
     for occasion, scrolls in occasions().items():
         assert len(set(scrolls)) == len(scrolls), occasion
-
-
-def test_the_tables_that_ship_are_of_the_lists_that_ship():
     words = {word for scroll in all_scrolls() for word in words_of(scroll)}
     assert words <= set(read_association(SCROLL_TABLE).words)
     assert read_association(THEME_TABLE).words == tuple(main_themes())
@@ -153,15 +143,14 @@ def test_themes_of_the_table_go_by_several_names_and_others_are_words_themselves
     assert usual_themes()["新年"].words == usual_themes()["春节"].words
     spring, chess = read_themes(" 春节、 象牙 ")
     assert "新春" in spring.words and chess.words == ("象牙",)
-    assert all(
-        len(word) == 2 and all(map(is_hanzi, word)) for t in usual_themes().values() for word in t.words
-    )
+    words = {word for theme in usual_themes().values() for word in theme.words}
+    assert all(len(word) == 2 and all(map(is_hanzi, word)) for word in words)
     assert read_themes("") == ()
-    assert [theme.name for theme in read_themes("我的家乡在江南")] == [
-        "家乡",
-        "江南",
-    ]  # cut to the words it has
-    assert [theme.name for theme in read_themes("火锅店")] == ["火锅店"]
+    for text, names in (
+        ("我的家乡在江南", ["家乡", "江南"]),
+        ("火锅店", ["火锅店"]),
+    ):  # cut to the words it has
+        assert [theme.name for theme in read_themes(text)] == names
 
 
 @pytest.mark.parametrize(
@@ -306,7 +295,7 @@ def test_own_words_stand_in_a_line_and_own_scrolls_replace_the_models():
 
 def test_no_name_becomes_the_beginning_of_an_unkind_word(monkeypatch):
     words = {one.first[:2] for one in TOY.compose(name="山月", count=2)}
-    monkeypatch.setattr("paddle_dialog.tasks.couplet.composing.prediction.UNKIND", " ".join(words))
+    monkeypatch.setattr("paddle_dialog.tasks.couplet.composing.composer.UNKIND", " ".join(words))
     found = TOY.compose(name="山月", count=2)
     assert found and all(one.first[0] == "山" and one.first[:2] not in words for one in found)
 

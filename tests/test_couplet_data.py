@@ -34,12 +34,9 @@ from paddle_dialog.text.characters import is_hanzi, normalise_line
 from paddle_dialog.text.vocabulary import SPECIAL_TOKENS, Vocabulary
 
 
-def test_example_couplet_by_hand():
+def test_a_good_couplet_and_one_that_breaks_every_rule_by_hand():
     # 一 / 万 both 仄, 风 / 如 both 平, 顺 / 意 both 仄; 帆 平 / 事 仄, 年 平 / 步 仄 twice, 好 仄 / 高 平.
     assert form_report("一帆风顺年年好", "万事如意步步高").as_dict() == FORM | {"tone_opposed": 4 / 7}
-
-
-def test_every_rule_broken_by_hand():
     # 春雨，春 / 山雪春高日: no mark in the second, 日 仄 at the end, 春 shared and no longer repeated.
     # 春/山 平平 no, 雨/雪 仄仄 no, ，/春 and 春/高 平平 no, nothing/日 no: 0 of 5
     broken = dict.fromkeys(FORM, False) | {"tone_opposed": 0.0, "shares_character": True}
@@ -199,14 +196,17 @@ def test_a_source_names_its_use_behind_the_line():
     assert found == ["春", BLANK, "，", BLANK, COMPOSE, "花", "月"]
 
 
-def test_every_pair_is_learned_in_every_use():
-    found = [(texts(source), "".join(texts(target))) for source, target in dataset()]
+def test_every_pair_is_learned_in_every_use_and_lengths_are_those_within_the_theme():
+    examples = dataset()
+    found = [(texts(source), "".join(texts(target))) for source, target in examples]
     assert found[0] == ([*MODERN.first], MODERN.second)
     assert found[1] == ([*CLASSICAL.first, VERSE], CLASSICAL.second)
     assert found[2] == ([*MODERN.second, FIRST], MODERN.first)
     assert found[3] == ([*CLASSICAL.second, FIRST, VERSE], CLASSICAL.first)
     assert [target for _, target in found[4:]] == [MODERN.first, CLASSICAL.first]
     assert found[5][0][-1] == VERSE
+    for (source, target), (longest, exact) in zip(examples, examples.lengths, strict=True):
+        assert len(target) == exact and abs(len(source) - longest) <= 2
 
 
 @given(st.integers(0, 200), st.integers(0, 3))
@@ -230,12 +230,6 @@ def test_templates_differ_from_epoch_to_epoch_and_seeds_repeat_them():
         return [texts(each[4][0]) for each in examples]
 
     assert shown(0) == shown(0) != shown(1)
-
-
-def test_lengths_say_how_long_examples_are_within_the_theme():
-    examples = dataset()
-    for (source, target), (longest, exact) in zip(examples, examples.lengths, strict=True):
-        assert len(target) == exact and abs(len(source) - longest) <= 2
 
 
 def test_positions_must_hold_the_marks_of_the_uses():

@@ -11,6 +11,13 @@ from hypothesis import strategies as st
 
 from paddle_dialog.decoding.interface import Hypothesis
 from paddle_dialog.decoding.processors import Prefixes
+from paddle_dialog.tasks.couplet.candidates import (
+    PENALTY,
+    BeamResult,
+    DiverseBeamPenalty,
+    choose,
+    free_positions,
+)
 from paddle_dialog.tasks.couplet.config import RulesConfig
 from paddle_dialog.tasks.couplet.line_plan import CharacterTable, Planner
 from paddle_dialog.tasks.couplet.prompts import TO_FIRST, TO_SECOND
@@ -22,7 +29,6 @@ from paddle_dialog.tasks.couplet.rules import (
     form_report,
     wanted_final_tone,
 )
-from paddle_dialog.tasks.couplet.search import PENALTY, BeamResult, DiverseBeamPenalty, choose, free_positions
 from paddle_dialog.text.characters import is_hanzi, is_punctuation, tones
 
 STRATEGIES = [{"strategy": "beam", "n_best": 3}, {"strategy": "greedy"}, {"strategy": "sample", "n_best": 3}]
@@ -202,10 +208,8 @@ def test_what_two_candidates_have_in_common_costs(total, takes_the_like_one):
 
     # Two of four characters in common cost .25 of the mean of five tokens: -1 becomes -1.25, between -1.1 and -1.3.
     best, like, other = candidate("雨水月柳", -4.0), candidate("雨水鸟雪", -5.0), candidate("鸟雪海客", total)
-    assert choose(BeamResult([best, like, other], plan), 2, 0.5) == [
-        best,
-        like if takes_the_like_one else other,
-    ]
+    taken = like if takes_the_like_one else other
+    assert choose(BeamResult([best, like, other], plan), 2, 0.5) == [best, taken]
 
 
 LONGER_LINES = st.text("春山雨水月风，。", min_size=1, max_size=7).filter(
@@ -277,18 +281,17 @@ def test_a_third_of_seven_characters_is_three_and_repetitions_count_for_all_thei
     assert all(c.text[0] == c.text[2] == c.text[5] for c in found)
 
 
+PLANNER = Planner(CharacterTable(toy("山江鸟霜，").vocabulary), Rules(frozenset(RELAXATION_ORDER)))
+
+
 @settings(deadline=None, max_examples=60)
 @given(line=st.text("春雨水，", min_size=1, max_size=6).filter(lambda text: text.strip("，")))
 def test_free_positions_count_every_hanzi_once(line):
-    plan = Planner(CharacterTable(toy("山江鸟霜，").vocabulary), Rules(frozenset(RELAXATION_ORDER))).plan(
-        line, {}
-    )
-    assert free_positions(plan).sum() == sum(map(is_hanzi, line))
+    assert free_positions(PLANNER.plan(line, {})).sum() == sum(map(is_hanzi, line))
 
 
 def test_a_second_beam_pays_for_what_the_rows_of_the_first_write():
-    planner = Planner(CharacterTable(toy("山江鸟霜，").vocabulary), Rules(frozenset(RELAXATION_ORDER)))
-    penalty = DiverseBeamPenalty([planner.plan("春，雨", {}), planner.plan("春雨", {})])
+    penalty = DiverseBeamPenalty([PLANNER.plan("春，雨", {}), PLANNER.plan("春雨", {})])
     scores = np.zeros((6, 9))
     scores[0, 5] = scores[1, 5] = scores[2, 6] = 1.0  # rows of input 0, whose copy has row 3
     expected = scores.copy()

@@ -13,7 +13,7 @@ from page_couplets import PAIRS, SCROLLS, choose, compose, composed, hung, offer
 from serving_toys import PATIENCE, app_of
 
 from paddle_dialog.serving.config import LimitsConfig
-from paddle_dialog.tasks.couplet.composing.prediction import ComposingPredictor
+from paddle_dialog.tasks.couplet.composing.composer import ComposingPredictor
 from paddle_dialog.tasks.empathetic.api import ReplyEndpoint
 from paddle_dialog.tasks.empathetic.data.emotions import CHINESE_NAMES
 

@@ -121,14 +121,10 @@ def start(words=None):
     return served(toy(), PoemEndpoint(LimitsConfig(characters=50)), words=words)
 
 
-def ask(client, **request):
-    return post(client, "poem", **request)
-
-
 def test_the_answer_is_that_of_the_command():
     (expected,) = toy().predict_records(["白日"], 2, form="五绝")
     with start() as client:
-        status, record = ask(client, text="白日", form="五绝", n_best=2)
+        status, record = post(client, "poem", text="白日", form="五绝", n_best=2)
         card = client.get("/v1/models").json()["models"][0]
     assert status == 200 and record == expected and len(record["predictions"]) == 2
     assert record["predictions"][0]["form"] == {"name": "五绝", "lengths": True, "tones": True, "rhyme": True}
@@ -137,12 +133,8 @@ def test_the_answer_is_that_of_the_command():
 
 def test_another_seed_writes_another_poem_and_a_title_too():
     with start() as client:
-        poems = [
-            ask(client, form="七绝", seed=1),
-            ask(client, form="七绝", seed=1),
-            ask(client, form="七绝", seed=2),
-            ask(client, form="七绝", seed=1, text="秋夜", texts_are="title"),
-        ]
+        asked = [{"seed": 1}, {"seed": 1}, {"seed": 2}, {"seed": 1, "text": "秋夜", "texts_are": "title"}]
+        poems = [post(client, "poem", form="七绝", **each) for each in asked]
     texts = [record["predictions"][0]["text"] for _, record in poems]
     assert texts[0] == texts[1] and len(set(texts)) == 3
 
@@ -166,10 +158,10 @@ def test_poems_to_a_title_are_ordered_by_what_the_title_makes_likelier():
 
 def test_an_acrostic_has_its_characters_and_needs_as_many_as_lines():
     with start() as client:
-        _, record = ask(client, form="七绝", text="山水日月", texts_are="acrostic")
-        _, few = ask(client, form="七绝", text="山水", texts_are="acrostic")
-        _, longer = ask(client, form="五绝", text="山水日月山水日月", texts_are="acrostic")
-        long = ask(client, text="山" * 41)
+        _, record = post(client, "poem", form="七绝", text="山水日月", texts_are="acrostic")
+        _, few = post(client, "poem", form="七绝", text="山水", texts_are="acrostic")
+        _, longer = post(client, "poem", form="五绝", text="山水日月山水日月", texts_are="acrostic")
+        long = post(client, "poem", text="山" * 41)
     lines = re.split("[，。]", record["predictions"][0]["text"])
     assert "".join(line[:1] for line in lines) == "山水日月"
     assert longer["predictions"][0]["form"]["name"] == "五律"
@@ -218,7 +210,7 @@ def test_any_form_has_four_lines_and_no_character_three_times():
 
 def test_a_poem_with_a_banned_word_is_not_sent():
     with start(WordFilter(["，"])) as client:
-        status, record = ask(client, form="五绝")
+        status, record = post(client, "poem", form="五绝")
     assert status == 422 and "does not write" in record["error"]
 
 

@@ -64,9 +64,8 @@ def toy_reviews():
     while len(lines) < 700:
         filler = [generator.choice("房间早餐位置服务电影书") for _ in range(generator.randint(2, 9))]
         good, negated = generator.random() < 0.5, generator.random() < 0.5
-        filler.insert(
-            generator.randrange(len(filler) + 1), ("不" if negated else "很") + ("好" if good else "坏")
-        )
+        opinion = ("不" if negated else "很") + ("好" if good else "坏")
+        filler.insert(generator.randrange(len(filler) + 1), opinion)
         lines[f"{int(good != negated)}\t{''.join(filler)}"] = None
     return list(lines)
 
@@ -121,10 +120,8 @@ def test_what_tokens_add_is_the_whole_logit_on_arrays_and_through_paddle(toy):
     for one, other in zip(fast.predict(texts), slow.predict(texts), strict=True):
         assert one.label == other.label and one.probability == pytest.approx(other.probability, abs=1e-5)
         np.testing.assert_allclose(one.weights, other.weights, atol=1e-4)
-    encoded = [
-        ReviewEncoder(fast.config, vocabularies["text"]).encode(Review(tokens_of(t, "characters"), 0))
-        for t in texts
-    ]
+    encoder = ReviewEncoder(fast.config, vocabularies["text"])
+    encoded = [encoder.encode(Review(tokens_of(text, "characters"), 0)) for text in texts]
     scores, _ = slow._model.network(*(paddle.to_tensor(array) for array in collate(encoded)[:3]))
     good = paddle.nn.functional.softmax(scores)[:, 1].numpy()
     told = [one.probability if one.label else 1 - one.probability for one in fast.predict(texts)]

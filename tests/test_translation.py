@@ -126,10 +126,8 @@ def test_arrays_give_the_numbers_of_the_network(toy):
 def test_pairs_are_read_either_way_and_in_words(tmp_path):
     path = tmp_path / "pairs.tsv"
     path.write_text("I am  here\tje suis là\n\n a b\tc\n", encoding="utf-8")
-    assert read_pairs(str(path), "words") == [
-        (["I", "am", "here"], ["je", "suis", "là"]),
-        (["a", "b"], ["c"]),
-    ]
+    pairs = [(["I", "am", "here"], ["je", "suis", "là"]), (["a", "b"], ["c"])]
+    assert read_pairs(str(path), "words") == pairs
     assert read_pairs(str(path), "words", reverse=True)[1] == (["c"], ["a", "b"])
     assert read_pairs(str(path), "characters")[1] == ("ab", "c")
     for text, joined, unit in (("a  b", "a b", "words"), ("学 而", "学而", "characters")):
@@ -170,9 +168,8 @@ def predictor(**decoding):
     vocabulary = Vocabulary([*SPECIAL_TOKENS, *"之乎者也的吗人啊。！"])
     model = TransformerConfig(width=16, num_heads=2, inner_width=16, encoder_layers=1, decoder_layers=1)
     settings = TranslationDecodingConfig(**{"beam_size": 3, "max_length": 6, **decoding})
-    config = TranslationConfig(
-        "translation", model=model, data=TranslationDataConfig(max_length=8), decoding=settings
-    )
+    data = TranslationDataConfig(max_length=8)
+    config = TranslationConfig("translation", model=model, data=data, decoding=settings)
     paddle.seed(7)  # both sentences have a translation
     network = PointerSeq2Seq(model, len(vocabulary))
     return TranslationPredictor(config, TrainedModel.of_network(network, {"text": vocabulary}))

@@ -24,14 +24,15 @@ from paddle_dialog.serving.endpoint import (
     Text,
     changed,
 )
-from paddle_dialog.tasks.couplet.composing.prediction import ComposingPredictor, NoneFound
+from paddle_dialog.tasks.couplet.candidates import DIVERSE_BEAM
+from paddle_dialog.tasks.couplet.composing.composer import ComposingPredictor, NoneFound
+from paddle_dialog.tasks.couplet.composing.drafts import broken_tones
 from paddle_dialog.tasks.couplet.composing.proposals import Proposal
 from paddle_dialog.tasks.couplet.composing.request import (
-    LONGEST,
+    MAX_LENGTH,
+    MIN_LENGTH,
     PATTERN,
-    SHORTEST,
     Request,
-    broken_tones,
     main_themes,
     read_request,
     usual_patterns,
@@ -41,7 +42,6 @@ from paddle_dialog.tasks.couplet.couplets import Known
 from paddle_dialog.tasks.couplet.prediction import GivenLine
 from paddle_dialog.tasks.couplet.prompts import TO_FIRST, TO_SECOND, Direction, knows_marks
 from paddle_dialog.tasks.couplet.rules import Form, Rules, broken_rules, form_report, rhythm_opposed
-from paddle_dialog.tasks.couplet.search import DIVERSE_BEAM
 from paddle_dialog.text.characters import HANZI, Tone, is_punctuation, normalise_line, simplified, tones
 
 EXAMPLE = "晚风摇树树还挺"
@@ -224,13 +224,15 @@ class ComposeRequest(RequestModel):
         description="Its characters stand in 上联 and 下联 by turns; two fill a couplet.",
         json_schema_extra={"pattern": f"^$|{HANZI}"},
     )
-    place: int = Field(1, ge=1, le=LONGEST, description="Where they stand, 1 first; punctuation not counted.")
+    place: int = Field(
+        1, ge=1, le=MAX_LENGTH, description="Where they stand, 1 first; punctuation not counted."
+    )
     length: int | None = Field(
-        None, ge=SHORTEST, le=LONGEST, description="Characters of a line, punctuation not counted."
+        None, ge=MIN_LENGTH, le=MAX_LENGTH, description="Characters of a line, punctuation not counted."
     )
     pattern: str | None = Field(
         None,
-        description=f"Characters of the clauses, e.g. 4+7; {SHORTEST} to {LONGEST} together.",
+        description=f"Characters of the clauses, e.g. 4+7; {MIN_LENGTH} to {MAX_LENGTH} together.",
         json_schema_extra={"pattern": PATTERN},
     )
     count: Count = Field(5, ge=1, description="How many proposals.")

@@ -15,7 +15,7 @@ from paddle_dialog.errors import UserError
 def main(arguments: argparse.Namespace) -> None:
     """Print the couplets, best first."""
     # Imported late, so that `--help` and a faulty config need not wait for it.
-    from paddle_dialog.tasks.couplet.composing.prediction import ComposingPredictor
+    from paddle_dialog.tasks.couplet.composing.composer import ComposingPredictor
     from paddle_dialog.tasks.couplet.composing.request import read_request
 
     request = read_request(

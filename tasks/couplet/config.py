@@ -10,7 +10,7 @@ from paddle_dialog.config.models import LstmAttentionConfig, ModelConfig, Pretra
 from paddle_dialog.config.schema import DataConfig, GenerationConfig
 from paddle_dialog.config.typed import Problem, at_least, rate, setting
 
-MAX_THEME = 4  # characters that may follow the mark of a template in training
+MAX_THEME_CHARACTERS = 4  # of a theme, which follow the mark of a template
 
 
 @dataclass(frozen=True)
@@ -34,7 +34,7 @@ class CoupletDataConfig(DataConfig):
     @property
     def longest_source(self) -> int:
         """Most tokens that the network reads at once in training: a line, and the marks and theme of its use."""
-        marks = 1 + MAX_THEME if self.compose else 1 if self.reverse else 0
+        marks = 1 + MAX_THEME_CHARACTERS if self.compose else 1 if self.reverse else 0
         return self.max_length + marks + (self.verse is not None)
 
 

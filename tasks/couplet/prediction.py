@@ -18,6 +18,15 @@ from paddle_dialog.decoding.search import SearchOptions, decode, length_divisor,
 from paddle_dialog.errors import UserError
 from paddle_dialog.models.numpy_seq2seq import numpy_seq2seq
 from paddle_dialog.predictor import GenerationPredictor, Prediction, check_request
+from paddle_dialog.tasks.couplet.candidates import (
+    DIVERSE_BEAM,
+    BeamResult,
+    Candidate,
+    DiverseBeamPenalty,
+    LineRequest,
+    ReverseModel,
+    choose,
+)
 from paddle_dialog.tasks.couplet.config import CoupletConfig
 from paddle_dialog.tasks.couplet.couplets import BOTH, COUPLET_INDEX, CoupletIndex, Known, Line
 from paddle_dialog.tasks.couplet.line_plan import CharacterTable, LinePlan, PlannedLines, Planner
@@ -36,15 +45,6 @@ from paddle_dialog.tasks.couplet.rules import (
     describe,
     form_report,
     read_locks,
-)
-from paddle_dialog.tasks.couplet.search import (
-    DIVERSE_BEAM,
-    BeamResult,
-    Candidate,
-    DiverseBeamPenalty,
-    LineRequest,
-    ReverseModel,
-    choose,
 )
 from paddle_dialog.text.characters import is_hanzi, normalise_line, read_as_simplified
 
@@ -253,13 +253,13 @@ class CoupletPredictor(GenerationPredictor):
 
     def _options(self, request: LineRequest) -> SearchOptions:
         decoding, wanted, pool = request.decoding, request.wanted, self.config.rerank.candidates
-        handed = wanted
+        returned = wanted
         if request.differ or (request.refused is not None and decoding.strategy == "beam"):
             # How many are wanted must not change what is re-ranked; of those that are refused, others take the place.
-            handed = decoding.beam_size if request.differ else max(wanted, decoding.beam_size)
+            returned = decoding.beam_size if request.differ else max(wanted, decoding.beam_size)
         if self.config.rerank.reverse and decoding.strategy != "greedy":
-            handed = max(handed, pool)
-        return SearchOptions.of(decoding, handed, self.config.seed, [NO_SPECIAL_TOKENS])
+            returned = max(returned, pool)
+        return SearchOptions.of(decoding, returned, self.config.seed, [NO_SPECIAL_TOKENS])
 
     def _ordered(
         self, lines: Sequence[str], candidates: Sequence[list[Candidate]], direction: Direction
@@ -335,6 +335,7 @@ class CoupletPredictor(GenerationPredictor):
             rank = hypothesis.log_prob - plan.penalty(hypothesis.tokens)
             return replace(hypothesis, rank_score=rank / divisor(len(hypothesis.tokens) + 1))
 
+        # Even inputs: the beams; odd ones: the second beams of the same lines.
         return [
             BeamResult(own, plan, [(text, without_diversity(h, plan)) for text, h in diverse])
             if own

@@ -20,7 +20,7 @@ from paddle_dialog.judge import JUDGE
 from paddle_dialog.metrics import corpus_bleu, distinct_n, token_losses, token_perplexity
 from paddle_dialog.processes import answer_all
 from paddle_dialog.task import Display, GenerationTask
-from paddle_dialog.tasks.couplet.composing.prediction import ComposingPredictor
+from paddle_dialog.tasks.couplet.composing.composer import ComposingPredictor
 from paddle_dialog.tasks.couplet.config import CoupletConfig
 from paddle_dialog.tasks.couplet.couplets import (
     COUPLET_INDEX,

@@ -17,7 +17,7 @@ from paddle_dialog.models.pretrained_base import character_vocabulary
 from paddle_dialog.recipes import find_model, load_model
 from paddle_dialog.task import Task
 from paddle_dialog.tasks.couplet.config import (
-    MAX_THEME,
+    MAX_THEME_CHARACTERS,
     CoupletConfig,
     CoupletDataConfig,
 )
@@ -47,7 +47,7 @@ MAX_UNKNOWN = 0.2  # share of characters that may be unknown to a pre-trained mo
 
 logger = logging.getLogger("paddle_dialog")
 
-SECOND, REVERSE, TEMPLATE = range(3)  # uses: 下联 to 上联, the other way round, 上联 from a template
+SECOND, REVERSE, TEMPLATE = range(3)  # uses: 上联 to 下联, the other way round, 上联 from a template
 
 
 class CoupletDataset:
@@ -101,7 +101,7 @@ class UsesDataset:
         lengths = self._pairs.lengths[self._pair]
         lengths[self._use == REVERSE] = lengths[self._use == REVERSE][:, ::-1]
         lengths[self._use == TEMPLATE, 1] = lengths[self._use == TEMPLATE, 0]
-        marks = np.array([0, 1, 1 + MAX_THEME // 2])[self._use] + (self._pair >= self._modern)
+        marks = np.array([0, 1, 1 + MAX_THEME_CHARACTERS // 2])[self._use] + (self._pair >= self._modern)
         return lengths + np.stack([marks, np.zeros_like(marks)], axis=1)
 
     def set_epoch(self, epoch: int) -> None:
@@ -138,7 +138,7 @@ class UsesDataset:
     def _theme(self, first: np.ndarray, second: np.ndarray, random: np.random.Generator) -> np.ndarray:
         """Return none to two stretches of two hanzi of the couplet."""
         words = []
-        for _ in range(random.integers(MAX_THEME // 2 + 1)):
+        for _ in range(random.integers(MAX_THEME_CHARACTERS // 2 + 1)):
             line = first if random.random() < 0.5 else second
             start = random.integers(max(1, len(line) - 1))
             word = line[start : start + 2]

@@ -20,7 +20,7 @@ const CHOICES = {
   script: ["plain", "older"],
 };
 const USUAL = { ink: "black", font: "brush", script: "plain" };
-const LONGEST_SCROLL = 8; // characters of one's own
+const MAX_SCROLL = 8; // characters of one's own
 const SCROLLS = 5; // to choose from
 const look = { ...USUAL };
 let chosenGrounds = {}; // by hand, of each occasion; the next couplet of that occasion hangs on it too
@@ -150,7 +150,7 @@ export function drawScrolls(couplet) {
 }
 
 function takeScroll() {
-  shown.ownScroll = [...part("scroll").value.replace(/\s/gu, "")].slice(0, LONGEST_SCROLL).join("");
+  shown.ownScroll = [...part("scroll").value.replace(/\s/gu, "")].slice(0, MAX_SCROLL).join("");
   redrawScroll();
 }
 

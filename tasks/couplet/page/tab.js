@@ -23,7 +23,7 @@ import { word } from "./words.js";
 import { groundFor } from "./writing.js";
 
 const part = partsOf("couplet");
-const LONGEST_SHOWN = 64; // characters of a line that is not yet answered
+const MAX_SHOWN = 64; // characters of a line that is not yet answered
 const FREE = "？";
 const PAUSE = 250; // ms without a change by hand before the server judges it
 const KEY = "paddle_dialog.couplet.shown";
@@ -101,7 +101,7 @@ const valuesOf = (couplet) => ({ u: couplet.first, d: couplet.second, h: couplet
 
 const asText = ({ first, second, scroll }) => [first, second, ...(scroll === "" ? [] : [`横批：${scroll}`])].join("\n");
 
-const cut = (line) => [...line.replace(/\s/gu, "")].slice(0, LONGEST_SHOWN).join("");
+const cut = (line) => [...line.replace(/\s/gu, "")].slice(0, MAX_SHOWN).join("");
 
 /** Show what an address says: a couplet, or a 上联 for somebody to answer. */
 function openLink({ u = "", d = "", h = "", ...look }) {

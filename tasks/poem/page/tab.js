@@ -20,7 +20,7 @@ const EXAMPLES = [
   { form: "any", use: "begin", text: "大江东去" },
 ];
 const UNTITLED = "无题";
-const LONGEST = { t: 40, p: 600, x: 100 }; // characters of a title, a poem and what it was asked for with
+const MAX_CHARACTERS = { t: 40, p: 600, x: 100 }; // characters of a title, a poem and what it was asked for with
 const PAPER = { x: 150, y: 180, width: 780, height: 990 }; // in a picture
 const TITLE = 0.72; // of the size of the lines
 const ROOM = 0.86; // of the paper, that is written on
@@ -73,7 +73,7 @@ const columnsOf = (text) => text.split(/[^\p{Script=Han}]+/u).map((line) => unma
 
 /** Hang a poem of an address or of those that were kept. */
 function open(values) {
-  const cut = (name, text) => [...text].slice(0, LONGEST[name]).join("");
+  const cut = (name, text) => [...text].slice(0, MAX_CHARACTERS[name]).join("");
   const { use, form } = values;
   const poem = { t: cut("t", values.t || UNTITLED), p: cut("p", values.p), x: cut("x", values.x ?? "") };
   poems.push({ ...poem, use: USES.includes(use) ? use : "begin", form: FORMS.includes(form) ? form : "any" });

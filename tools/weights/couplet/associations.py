@@ -17,7 +17,8 @@ import numpy as np
 from paddle_dialog.command_line import OneLineParser, integer_from, run_tool
 from paddle_dialog.data.files import read_lines
 from paddle_dialog.errors import UserError
-from paddle_dialog.tasks.couplet.composing.proposals import (
+from paddle_dialog.tasks.couplet.composing.request import main_themes, usual_themes
+from paddle_dialog.tasks.couplet.composing.scrolls import (
     SCROLL_TABLE,
     STEPS,
     THEME_TABLE,
@@ -26,7 +27,6 @@ from paddle_dialog.tasks.couplet.composing.proposals import (
     choose_scrolls,
     words_of,
 )
-from paddle_dialog.tasks.couplet.composing.request import main_themes, usual_themes
 from paddle_dialog.tasks.couplet.couplets import Couplet, read_couplets
 from paddle_dialog.text.characters import is_hanzi
 

@@ -19,7 +19,7 @@ from paddle_dialog.decoding.interface import TextReader
 from paddle_dialog.decoding.search import text_log_probs
 from paddle_dialog.errors import UserError
 from paddle_dialog.judge import JUDGE, Judge
-from paddle_dialog.tasks.couplet.composing.prediction import ComposingPredictor
+from paddle_dialog.tasks.couplet.composing.composer import ComposingPredictor
 from paddle_dialog.tasks.couplet.composing.proposals import Scores, quality
 from paddle_dialog.tasks.couplet.preferences import RatedAnswer, read_ratings
 from paddle_dialog.tasks.couplet.prompts import encode_sources

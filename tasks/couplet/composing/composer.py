@@ -14,28 +14,16 @@ from paddle_dialog.decoding.interface import TextReader
 from paddle_dialog.decoding.search import SearchOptions, decode
 from paddle_dialog.errors import UserError
 from paddle_dialog.judge import JUDGE, Judge
-from paddle_dialog.tasks.couplet.composing.proposals import (
-    KNOWN_COST,
-    Proposal,
-    Scores,
-    Scroll,
-    choose,
-    choose_scrolls,
-    occasions,
-    occasions_in,
-    quality,
-)
-from paddle_dialog.tasks.couplet.composing.request import (
-    COMMA,
+from paddle_dialog.tasks.couplet.composing.drafts import (
     TONE_RULES,
     Draft,
-    Request,
     broken_tones,
     has_word,
     make_drafts,
-    read_request,
-    usual_themes,
 )
+from paddle_dialog.tasks.couplet.composing.proposals import KNOWN_COST, Proposal, Scores, choose, quality
+from paddle_dialog.tasks.couplet.composing.request import COMMA, Request, read_request, usual_themes
+from paddle_dialog.tasks.couplet.composing.scrolls import Scroll, choose_scrolls, occasions, occasions_in
 from paddle_dialog.tasks.couplet.line_plan import LinePlan, PlannedLines
 from paddle_dialog.tasks.couplet.prediction import CoupletPrediction, CoupletPredictor
 from paddle_dialog.tasks.couplet.prompts import ONE_WAY, compose_source, encode_sources, knows_marks
