@@ -16,9 +16,9 @@ from fastapi import FastAPI, Request
 from starlette.responses import Response
 
 from paddle_dialog.errors import UserError
+from paddle_dialog.text.characters import SIMPLIFIED_TABLE
 
 PAGE = Path(__file__).parent / "page"
-SIMPLIFIED = Path(__file__).parents[1] / "text" / "simplified.txt"  # which the page reads the other way
 TAB_FILES = ("tab.html", "tab.js", "words.js")
 _TYPES = {
     ".png": "image/png",
@@ -54,7 +54,7 @@ def add_page(app: FastAPI, tabs: Mapping[str, Path]) -> None:
     addresses = {
         "styles": _add(app, "page/all.css", "text/css", b"\n".join(styles)),
         "fonts": _add(app, "page/fonts.css", "text/css", _fonts()),
-        "characters": _add(app, "page/simplified.txt", "text/plain", SIMPLIFIED.read_bytes()),
+        "characters": _add(app, "page/simplified.txt", "text/plain", SIMPLIFIED_TABLE.read_bytes()),
         "pinyin": _add(app, "page/pinyin.txt", "text/plain", (PAGE / "pinyin.txt").read_bytes()),
         "page": _add(app, "page/all.js", "text/javascript", joined_modules("page", PAGE).encode("utf-8")),
     }

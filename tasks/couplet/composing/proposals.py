@@ -86,7 +86,7 @@ def choose(ranked: Iterable[Proposal], count: int, before: Sequence[Proposal] = 
                 or (strict and _first_words(proposal) & _first_words(other))
                 for other in chosen
             )
-            if not any(alike):
+            if proposal not in chosen and not any(alike):
                 chosen.append(proposal)
     return chosen[len(before) :]
 

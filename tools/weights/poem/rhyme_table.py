@@ -92,9 +92,8 @@ def find_rhymes(endings: list[str]) -> dict[str, str]:
 
 def main(arguments: argparse.Namespace) -> None:
     """Read poems and write the table."""
-    poems = read_poems(arguments.poems)
     endings = []
-    for poem in poems if isinstance(poems, list) else []:
+    for poem in read_poems(arguments.poems):
         if form_of(poem.body) is not None:
             lasts = [line[-1] for line in split_lines(poem.body)[1::2]]
             if all(map(can_be_level, lasts)):
