@@ -73,6 +73,23 @@ def called(program, *words, stdin=b""):
     return Outcome(status, out.buffer.getvalue().decode("utf-8"), err.buffer.getvalue().decode("utf-8"))
 
 
+def written(folder, content, name="data.txt"):
+    """Return a file of this content."""
+    path = folder / name
+    path.write_bytes(content if isinstance(content, bytes) else content.encode("utf-8"))
+    return path
+
+
+def progress(run_folder):
+    """Return the counters of the last checkpoint of a run."""
+    return json.loads((run_folder / "last" / "progress.json").read_text())
+
+
+def children(pid):
+    """Return processes that a process has started."""
+    return [int(number) for number in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+
+
 def records(outcome):
     """Return the JSON lines of a command that did its work."""
     assert outcome.status == 0, outcome.stderr

@@ -89,9 +89,8 @@ def test_pools_save_padding():
     assert waste(lengths, unsorted) > 0.4
     assert waste(lengths, batches_of(lengths, batch_size=50, bucket_batches=20)) < 0.06
     assert waste(lengths, batches_of(lengths, batch_size=50, shuffle=False)) < 0.02
-    two = np.random.default_rng(0).integers(
-        3, 34, (20000, 2)
-    )  # of lengths that have nothing to do with each other
+    # Of lengths that have nothing to do with each other.
+    two = np.random.default_rng(0).integers(3, 34, (20000, 2))
     batches = batches_of(two, batch_size=50, bucket_batches=400)
     assert waste(two[:, 0], batches) < 0.1 and waste(two[:, 1], batches) < 0.1
 

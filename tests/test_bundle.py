@@ -31,9 +31,8 @@ CONFIG = TransformerConfig(width=8, num_heads=2, inner_width=8, encoder_layers=1
 
 def make_bundle(value=1.0):
     weights = {"a.weight": np.full([2, 3], value, dtype="float32"), "a.bias": np.zeros(3, dtype="float32")}
-    return Bundle(
-        "couplet", "task: couplet\n# 上联\n", {"text": WORDS}, weights, "# card\n", {"x.bin": b"\x00\x01"}
-    )
+    parts = {"text": WORDS}, weights, "# card\n", {"x.bin": b"\x00\x01"}
+    return Bundle("couplet", "task: couplet\n# 上联\n", *parts)
 
 
 def value_of(folder):
@@ -82,10 +81,7 @@ def test_a_foreign_or_absent_folder_is_no_bundle(tmp_path):
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        (
-            lambda manifest: manifest.update(format=2, sha256="moved"),
-            "has format 2, and this version reads format 1",
-        ),
+        (lambda m: m.update(format=2, sha256="moved"), "has format 2, and this version reads format 1"),
         (lambda manifest: manifest.pop("format"), "bundle.json: is damaged.*format"),
         (lambda manifest: manifest.pop("task"), "bundle.json: is damaged.*task"),
         (lambda manifest: manifest.pop("sha256"), "bundle.json: is damaged.*sha256"),
@@ -134,10 +130,9 @@ def network(vocab_size=20):
 
 def test_weights_of_another_model_are_refused_by_a_name():
     weights = read_weights(network())
+    fewer = {k: v for k, v in weights.items() if "encoder.stack.layers.0.self" not in k}
     with pytest.raises(UserError, match=r"here: .*another model \(encoder.stack.layers.0.self_attention"):
-        set_weights(
-            network(), {k: v for k, v in weights.items() if "encoder.stack.layers.0.self" not in k}, "here"
-        )
+        set_weights(network(), fewer, "here")
     with pytest.raises(UserError, match=r"another model \(odd\.weight is unknown\)"):
         set_weights(network(), {**weights, "odd.weight": np.zeros(1)}, "here")
 
@@ -167,9 +162,8 @@ def test_a_parameter_of_several_layers_is_stored_once_and_found_under_any_name()
     config = LstmAttentionConfig(embedding_size=8, hidden_size=8)
     source = Seq2Seq(config, 20)
     weights = read_weights(source)
-    assert sum(array.size for array in weights.values()) == sum(
-        int(np.prod(parameter.shape)) for parameter in source.parameters()
-    )
+    numbers = sum(int(np.prod(parameter.shape)) for parameter in source.parameters())
+    assert sum(array.size for array in weights.values()) == numbers
     every_name = {name: tensor.numpy() for name, tensor in source.state_dict().items()}
     other_names = {name: array for name, array in every_name.items() if not name.endswith(("_l0", "_l1"))}
     assert other_names.keys() != weights.keys() and len(other_names) < len(every_name)
@@ -233,9 +227,8 @@ def test_more_layers_and_rows_change_nothing_at_first_and_then_learn():
     table = read_weights(large)["source_embedding.table.weight"]
     np.testing.assert_array_equal(table[12:], first["source_embedding.table.weight"][12:])
 
-    large(
-        paddle.to_tensor([[5, 3]]), paddle.to_tensor([2]), paddle.to_tensor([[2, 6]])
-    ).square().sum().backward()
+    batch = [paddle.to_tensor(part) for part in ([[5, 3]], [2], [[2, 6]])]
+    large(*batch).square().sum().backward()
     ends = [weight for name, weight in large.named_parameters() if name.endswith("contract.weight")]
     assert len(ends) == 6 and all(float(weight.grad.abs().sum()) > 0 for weight in ends)
 
@@ -268,18 +261,15 @@ def test_exported_bundle_answers_alike_in_half_the_size(trained, tmp_path, eight
     stored = {values.dtype for values in load_file(target / "model.safetensors").values()}
     assert eight_bits or stored == {np.dtype(np.float16)}
     lines = ["天山春红", "风高来"]
-    texts = [
-        [[p.text for p in row] for row in paddle_dialog.load(f).predict(lines)] for f in (source, target)
-    ]
-    assert texts[0] == texts[1]
+    both = [paddle_dialog.load(folder).predict(lines) for folder in (source, target)]
+    assert [[p.text for p in row] for row in both[0]] == [[p.text for p in row] for row in both[1]]
     config = (target / "config.yaml").read_text(encoding="utf-8")
     assert str(trained["transformer"].data.parent) not in config
     card = (target / "README.md").read_text(encoding="utf-8")
     assert card.startswith("## Use") and "train.tsv: 320 couplets" in card
     told = re.search(r"(\d+) steps, ([\d.]+) epochs", card)
-    assert told and float(told[2]) == pytest.approx(
-        int(told[1]) / 10, abs=0.01
-    )  # 320 couplets in batches of 32
+    # 320 couplets in batches of 32
+    assert told and float(told[2]) == pytest.approx(int(told[1]) / 10, abs=0.01)
     assert "| perplexity | 1.2500 |" in card and "| form.length_equal | 1.0000 |" in card
 
 
@@ -317,14 +307,12 @@ def test_another_model_is_replaced_where_that_is_asked_for(trained, tmp_path):
 
 
 def test_what_is_not_ours_is_kept(trained, tmp_path):
-    target = tmp_path / "out"
+    target, source = tmp_path / "out", trained["lstm"].folder / "last"
     for name in ("out.partial", "out.previous"):
         (tmp_path / name).mkdir()
         (tmp_path / name / "mine.txt").write_text(name, encoding="utf-8")
     for number in range(3):
-        assert (
-            run_here("export", "--output", target, "--weights", trained["lstm"].folder / "last").status == 0
-        )
+        assert run_here("export", "--output", target, "--weights", source).status == 0
         (target / f"notes{number}.txt").write_text("notes", encoding="utf-8")
     kept = {path.name for path in tmp_path.rglob("*.txt") if "vocabulary" not in path.name}
     assert kept == {"mine.txt", "notes0.txt", "notes1.txt", "notes2.txt"}

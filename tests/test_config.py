@@ -8,6 +8,7 @@ from typing import Literal
 
 import pytest
 import yaml
+from command import written
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -258,33 +259,14 @@ def test_variables_that_cannot_be_filled_are_problems_like_others():
     ]
 
 
-def write(folder, text, name="x.yaml"):
-    path = folder / name
-    path.write_text(text, encoding="utf-8")
-    return path
-
-
 def read_refusal(path, *overrides):
     with pytest.raises(UserError) as caught:
         read_config(path, overrides)
     return str(caught.value)
 
 
-TEXTS = (
-    "Act 1: rain",
-    "a: b: c",
-    "a=b",
-    "[open",
-    "#1.tsv",
-    "a #b",
-    "- a",
-    "*",
-    "&a b",
-    "---",
-    "晚风 摇树",
-    "a.tsv",
-)
-DATES = ("2024-01-02", "2024-13-45", r"C:\data\new.tsv")
+TEXTS = ("Act 1: rain", "a: b: c", "a=b", "[open", "#1.tsv", "a #b", "- a", "*", "&a b", "---", "晚风 摇树")
+DATES = ("2024-01-02", "2024-13-45", r"C:\data\new.tsv", "a.tsv")
 
 
 @pytest.mark.parametrize(
@@ -295,12 +277,12 @@ DATES = ("2024-01-02", "2024-13-45", r"C:\data\new.tsv")
     ],
 )
 def test_an_override_value_is_yaml_or_plain_text(tmp_path, text, value):
-    found = read_config(write(tmp_path, "task: couplet\n"), [f"a.b={text}"])["a"]["b"]
+    found = read_config(written(tmp_path, "task: couplet\n"), [f"a.b={text}"])["a"]["b"]
     assert found == value and type(found) is type(value)
 
 
 def test_an_override_makes_a_section_of_an_empty_one_and_of_a_value(tmp_path):
-    path = write(tmp_path, "a: null\nb: 3\nc: [1]\n")
+    path = written(tmp_path, "a: null\nb: 3\nc: [1]\n")
     assert read_config(path, ["a.x.y=1"])["a"] == {"x": {"y": 1}}
     found = read_config(path, ["b.x=1", "c.0=1"])
     assert (found["b"], found["c"]) == ({"x": 1}, {"0": 1})  # which is no number and no list, see `WRONG`
@@ -308,7 +290,7 @@ def test_an_override_makes_a_section_of_an_empty_one_and_of_a_value(tmp_path):
 
 
 def test_aliased_sections_are_overridden_one_by_one_and_merge_keys_may_be(tmp_path):
-    path = write(tmp_path, "a: &s {x: {y: 1}, z: 2}\nb: *s\nc: {<<: *s, z: 3}\n")
+    path = written(tmp_path, "a: &s {x: {y: 1}, z: 2}\nb: *s\nc: {<<: *s, z: 3}\n")
     found = read_config(path, ["b.x.y=2"])
     assert found["a"] == {"x": {"y": 1}, "z": 2} and found["b"]["x"] == {"y": 2}
     assert found["c"] == {"x": {"y": 1}, "z": 3}
@@ -331,16 +313,16 @@ UNFOLDING = "a0: &a0 {x: 1}\n" + "".join(
     ],
 )
 def test_an_unreadable_file_is_named_with_its_line(tmp_path, text, said):
-    path = write(tmp_path, text)
+    path = written(tmp_path, text)
     message = read_refusal(path)
     assert message.startswith(f"{path}{said}") and "\n" not in message
 
 
 def test_a_base_is_merged_below(tmp_path):
     (tmp_path / "shared").mkdir()
-    write(tmp_path, "task: a\ntraining: {epochs: 1, betas: [1, 2], rate: 0.5}\n", "shared/root.yaml")
-    write(tmp_path, "base: root.yaml\ntraining: {epochs: 2}\nnote: n\n", "shared/middle.yaml")
-    path = write(tmp_path, "base: shared/middle.yaml\ntraining: {betas: [3]}\n")
+    written(tmp_path, "task: a\ntraining: {epochs: 1, betas: [1, 2], rate: 0.5}\n", "shared/root.yaml")
+    written(tmp_path, "base: root.yaml\ntraining: {epochs: 2}\nnote: n\n", "shared/middle.yaml")
+    path = written(tmp_path, "base: shared/middle.yaml\ntraining: {betas: [3]}\n")
     assert read_config(path, ["note=m"]) == {
         "task": "a",
         "training": {"epochs": 2, "betas": [3], "rate": 0.5},
@@ -349,16 +331,16 @@ def test_a_base_is_merged_below(tmp_path):
 
 
 def test_a_base_section_of_another_name_is_replaced(tmp_path):
-    write(tmp_path, "model: {name: transformer, width: 16}\nextra: {name: same, a: 1}\n", "base.yaml")
-    path = write(tmp_path, "base: base.yaml\nmodel: {name: lstm}\nextra: {name: same, b: 2}\n")
+    written(tmp_path, "model: {name: transformer, width: 16}\nextra: {name: same, a: 1}\n", "base.yaml")
+    path = written(tmp_path, "base: base.yaml\nmodel: {name: lstm}\nextra: {name: same, b: 2}\n")
     assert read_config(path, []) == {"model": {"name": "lstm"}, "extra": {"name": "same", "a": 1, "b": 2}}
 
 
 def test_a_wrong_base_is_refused(tmp_path):
-    a = write(tmp_path, "base: b.yaml\n", "a.yaml")
-    b = write(tmp_path, "base: ./a.yaml\n", "b.yaml")
+    a = written(tmp_path, "base: b.yaml\n", "a.yaml")
+    b = written(tmp_path, "base: ./a.yaml\n", "b.yaml")
     assert read_refusal(a).startswith(f"{b}: base: the files are each other's base ({a} → {b} → {a})")
-    itself = write(tmp_path, "base: itself.yaml\n", "itself.yaml")
+    itself = written(tmp_path, "base: itself.yaml\n", "itself.yaml")
     assert "each other's base" in read_refusal(itself)
-    lost = write(tmp_path, "base: gone.yaml\n", "lost.yaml")
+    lost = written(tmp_path, "base: gone.yaml\n", "lost.yaml")
     assert read_refusal(lost).startswith(f"{lost}: base {tmp_path / 'gone.yaml'}: no such file")

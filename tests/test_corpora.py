@@ -13,7 +13,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from command import ROOT, records, run_here
+from command import ROOT, records, run_here, written
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -59,13 +59,6 @@ UNTITLED = {
     "a verse a line": f"{VERSES[0]}\n{VERSES[1]}\n\n{NIGHT[:12]}\n{NIGHT[12:]}\n",
     "a half-verse a line": f"{BODY}\n\n{NIGHT}\n".replace("，", "\n").replace("。", "\n"),
 }
-
-
-def written(folder, text, name="data.txt"):
-    """Return a file of this content."""
-    path = folder / name
-    path.write_bytes(text if isinstance(text, bytes) else text.encode("utf-8"))
-    return path
 
 
 @pytest.mark.parametrize("form", [*POEM_FILES, *UNTITLED])
@@ -185,19 +178,15 @@ def bytes_of(save):
 
 
 PICKLE = pickle.dumps({"a": 1})
+EXCEL = bytes_of(lambda file: zipfile.ZipFile(file, "w").writestr("xl/workbook.xml", "<a/>"))
+ARRAY = bytes_of(lambda file: np.save(file, np.arange(3)))
 
 
 @pytest.mark.parametrize(
     ("content", "said"),
     [
-        (
-            bytes_of(lambda file: zipfile.ZipFile(file, "w").writestr("xl/workbook.xml", "<a/>")),
-            "an Excel file",
-        ),
-        (
-            bytes_of(lambda file: np.save(file, np.arange(3))),
-            "an array of NumPy, not text; .* docs/your_data.md",
-        ),
+        (EXCEL, "an Excel file"),
+        (ARRAY, "an array of NumPy, not text; .* docs/your_data.md"),
         (PICKLE, "a pickle of Python, not text"),
         (b"PAR1\x15\x04", "a Parquet table, not text"),
     ],
@@ -305,9 +294,7 @@ WRITERS = {"": lambda data: data, ".gz": gzip.compress, ".xz": lzma.compress}
 
 
 def write(folder, suffix, data):
-    path = folder / f"lines.txt{suffix}"
-    path.write_bytes(WRITERS[suffix.lower()](data))
-    return path
+    return written(folder, WRITERS[suffix.lower()](data), f"lines.txt{suffix}")
 
 
 def refusal(path):
@@ -320,9 +307,8 @@ def refusal(path):
 
 
 LINES = b"\xef\xbb\xbf" + "春\r\n\r\n秋\t月\n 末".encode()
-ONE_LINE = (
-    "a\u2028b\x0bc\x85d\re"  # only a line feed ends a line, and only a leading byte-order mark is dropped
-)
+# Only a line feed ends a line, and only a leading byte-order mark is dropped.
+ONE_LINE = "a\u2028b\x0bc\x85d\re"
 
 
 @pytest.mark.parametrize(
@@ -337,8 +323,7 @@ ONE_LINE = (
     ids=["plain", "gz", "xz", "odd ends", "streams of gz", "streams of xz"],  # an archive holds the time
 )
 def test_lines_are_numbered_from_one_without_their_ends(tmp_path, suffix, data, lines):
-    path = tmp_path / f"lines.txt{suffix}"
-    path.write_bytes(data)
+    path = written(tmp_path, data, f"lines.txt{suffix}")
     assert list(read_lines(str(path))) == list(enumerate(lines, start=1))
 
 
@@ -358,9 +343,8 @@ def test_line_that_is_not_utf8_is_named_after_the_good_ones(tmp_path, suffix):
     path = write(tmp_path, suffix, "好\n".encode() + "ab好".encode("gbk") + b"\n")
     lines = read_lines(path)
     assert next(lines) == (1, "好")
-    with pytest.raises(
-        UserError, match=r":2: not UTF-8 \(byte 3 of the line is 0xba\); save the file as UTF-8"
-    ):
+    said = r":2: not UTF-8 \(byte 3 of the line is 0xba\); save the file as UTF-8"
+    with pytest.raises(UserError, match=said):
         next(lines)
 
 

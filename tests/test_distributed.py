@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import json
 import os
 import re
 import signal
@@ -18,7 +17,7 @@ from pathlib import Path
 import numpy as np
 import paddle
 import pytest
-from command import ROOT, run_here
+from command import ROOT, progress, run_here
 from conftest import write_couplets
 from safetensors.numpy import load_file
 
@@ -148,10 +147,6 @@ def free_port():
 
 def losses(folder):
     return [float(loss) for loss in re.findall(r" loss (\S+) ", (folder / "train.log").read_text("utf-8"))]
-
-
-def progress(folder):
-    return json.loads((folder / "last" / "progress.json").read_text())
 
 
 def test_two_processes_follow_the_curve_of_one_with_the_double_batch(corpus, two):

@@ -1,16 +1,23 @@
-"""The pages for readers: their links lead somewhere, and both languages keep pace."""
+"""The pages for readers: links, both languages, commands and notebooks done as they are written, the course."""
 
 from __future__ import annotations
 
+import importlib
 import io
+import json
 import re
 import shlex
 import tokenize
+from pathlib import Path
 
+import matplotlib
+import notebooks
 import pytest
-from command import ROOT, run_here
+from command import ROOT, records, run_here
 
+import paddle_dialog
 from paddle_dialog.config.typed import sections
+from paddle_dialog.serving.server import find_models, load_serve_config
 from paddle_dialog.tasks.couplet.config import RulesConfig
 
 CODE = ("paddle_dialog", "tasks", "tests", "tools")
@@ -100,3 +107,86 @@ def test_comments_and_docstrings_have_single_backticks():
         for token in tokenize.generate_tokens(io.StringIO(path.read_text(encoding="utf-8")).readline):
             prose = token.type == tokenize.COMMENT or token.string.startswith(('"""', 'r"""'))
             assert not prose or not re.search(r"(?<!`)``(?!`)", token.string), f"{path}:{token.start[0]}"
+
+
+FEW_STEPS = ["-o", "training.max_steps=1", "-o", "data.batch_size=8"]
+
+
+@pytest.fixture
+def work(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    lines = (ROOT / "tasks" / "couplet" / "sample.tsv").read_text(encoding="utf-8").splitlines(True)
+    Path("mine.tsv").write_text("".join(lines[:12]), encoding="utf-8")
+    Path("dev.tsv").write_text("".join(lines[12:16]), encoding="utf-8")
+    Path("configs").symlink_to(ROOT / "configs")
+    return tmp_path
+
+
+def test_the_commands_of_the_page(work):
+    page = (ROOT / "docs" / "your_data.md").read_text(encoding="utf-8")
+    lines = re.findall(r"^python tools/(\w+)\.py (.*?)\s*(?:#.*)?$", page, re.MULTILINE)
+    assert [tool for tool, _ in lines] == ["train", "train", "evaluate", "predict", "export", "serve"]
+    outcomes = {}
+    for number, (tool, words) in enumerate(lines[:-1]):
+        more = FEW_STEPS if number == 0 else []
+        outcomes[tool] = run_here(tool, *shlex.split(words), *more)
+        assert outcomes[tool].status == 0, outcomes[tool].stderr
+    assert "the run has already finished, at step 1" in outcomes["train"].stderr
+    assert records(outcomes["evaluate"])[0]["n"] == 4
+    assert outcomes["predict"].stderr.endswith("weights: runs/mine/best\n")
+    assert "The weights `couplet`" in Path("mybundle/README.md").read_text(encoding="utf-8")
+    served = load_serve_config("configs/serve.yaml", shlex.split(lines[-1][1])[3::2])
+    assert find_models(served)[0][0].folder == Path("mybundle")
+
+
+def test_the_notebook(work, capsys):
+    notebook = json.loads((ROOT / "docs" / "first_steps.ipynb").read_text(encoding="utf-8"))
+    names: dict[str, object] = {}
+    for cell in notebook["cells"]:
+        if cell["cell_type"] == "code":
+            source = "".join(cell["source"]).replace("training.max_steps=30", "training.max_steps=2")
+            exec(source, names)
+    assert paddle_dialog.shipped() == sorted(path.name for path in (ROOT / "pretrained").iterdir())
+    assert names["reply"].emotion in ("furious", "angry", "annoyed")  # type: ignore[attr-defined]
+    assert Path(str(names["bundle"]), "bundle.json").is_file()
+    assert len(capsys.readouterr().out.splitlines()) >= 3
+
+
+COURSE = Path(__file__).parents[1] / "docs" / "course"
+QUICKER = {
+    **{f"EPOCHS = {many}\n": "EPOCHS = 1\n" for many in (12, 36)},
+    **{f"STEPS = {many}\n": "STEPS = 12\n" for many in (150, 250)},
+}
+NAMES = sorted(path.name for path in COURSE.glob("*.ipynb"))
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_notebook_runs_and_shows_what_it_has_saved(name, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    matplotlib.use("agg")
+    notebook = json.loads((COURSE / name).read_text(encoding="utf-8"))
+    saved = [[each["output_type"] for each in cell.get("outputs", ())] for cell in notebook["cells"]]
+    shown = [[each["output_type"] for each in cell] for cell in notebooks.run(COURSE / name, QUICKER)]
+    assert shown == saved
+    text = "\n".join("".join(cell["source"]) for cell in notebook["cells"])
+    assert len(re.findall(r"^\*\*\d\.\*\*", text, re.MULTILINE)) == 6  # three exercises, three answers
+    private = re.findall(r"\bimport\b.*\b_[a-z]\w*|\w\.(?!_asdict\b)_[a-z]\w*", text)
+    assert not private
+
+
+def test_the_table_names_classes_tests_and_cells_that_exist():
+    page = (COURSE / "README.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| ([^|]+) \| ([^|]+) \| ([^|]+) \| ([^|]+) \|$", page, re.MULTILINE)[2:]
+    assert len(rows) > 40
+    for _, classes, test, cell in rows:
+        for name in re.findall(r"`([\w.]+\.\w+)`", classes):
+            module, _, attribute = f"paddle_dialog.{name}".rpartition(".")
+            assert hasattr(importlib.import_module(module), attribute), name
+        for file in re.findall(r"`(test_\w+)`", test):
+            assert (COURSE.parents[1] / "tests" / f"{file}.py").is_file(), file
+        for name, heading in re.findall(r"(\w+): ([^;|]+)", cell):
+            headings = json.loads((COURSE / f"{name}.ipynb").read_text(encoding="utf-8"))["cells"]
+            assert any(f"# {heading.strip()}\n" in "".join(c["source"]) + "\n" for c in headings), (
+                name,
+                heading,
+            )

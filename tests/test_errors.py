@@ -14,7 +14,7 @@ import sys
 
 import numpy as np
 import pytest
-from command import ROOT, run, run_here
+from command import ROOT, run, run_here, written
 from filelock import FileLock
 from safetensors import numpy as tensors
 
@@ -44,18 +44,12 @@ def test_what_is_wrong_is_said_in_one_line(trained, tmp_path, row):
     assert not (tmp_path / "run" / "last").exists()
 
 
-def with_content(folder, content, name="couplets.tsv"):
-    file = folder / name
-    file.write_bytes(content if isinstance(content, bytes) else content.encode("utf-8"))
-    return file
-
-
 def firsts_of(outcome):
     return [json.loads(line)["first"] for line in outcome.stdout.splitlines()]
 
 
 def test_byte_order_mark_and_crlf_change_nothing(lstm, tmp_path):
-    plain, windows = (with_content(tmp_path, text, name) for name, text in (
+    plain, windows = (written(tmp_path, text, name) for name, text in (
         ("plain.tsv", PAIR * 3),
         ("windows.tsv", "\ufeff" + (PAIR * 3).replace("\n", "\r\n")),
     ))  # fmt: skip
@@ -64,7 +58,7 @@ def test_byte_order_mark_and_crlf_change_nothing(lstm, tmp_path):
 
 
 def test_an_overlong_couplet_is_skipped_and_counted(lstm, tmp_path):
-    file = with_content(tmp_path, PAIR + f"{'天' * 500}\t{'地' * 500}\n")
+    file = written(tmp_path, PAIR + f"{'天' * 500}\t{'地' * 500}\n")
     metrics = json.loads(run_here("evaluate", "-c", lstm.config, "--data", file, "--json").stdout)
     assert (metrics["n"], metrics["skipped"]) == (1, 1)
 
@@ -90,7 +84,7 @@ def test_a_faulty_line_of_an_input_is_numbered_and_those_before_it_answered(
     lstm, tmp_path, fault, said, batch_size, monkeypatch
 ):
     monkeypatch.setattr("paddle_dialog.config.schema.INPUTS_TOGETHER", batch_size)
-    file = with_content(tmp_path, f"{FIRST}\n\n高来\n风红\n".encode() + fault + "\n春风\n".encode())
+    file = written(tmp_path, f"{FIRST}\n\n高来\n风红\n".encode() + fault + "\n春风\n".encode())
     outcome = run_here("predict", "-c", lstm.config, "--input", file, "--json")
     assert outcome.error_line().startswith(f"error: {file}:5: ") and said in outcome.error_line()
     assert firsts_of(outcome) == [FIRST, "高来", "风红"]
@@ -220,8 +214,8 @@ def test_a_folder_whose_name_is_not_utf_8_is_trained_in_and_answered_from(lstm, 
 
 
 def test_a_failed_evaluation_leaves_earlier_predictions_alone(lstm, tmp_path):
-    earlier = with_content(tmp_path, "earlier", "out.jsonl")
-    bad = with_content(tmp_path, "天山\n")
+    earlier = written(tmp_path, "earlier", "out.jsonl")
+    bad = written(tmp_path, "天山\n")
     run_here("evaluate", "-c", lstm.config, "--data", bad, "--predictions", earlier).error_line()
     assert earlier.read_text() == "earlier"
 
@@ -250,18 +244,11 @@ def test_streams_that_are_closed_full_or_endless(lstm, words, status, said):
 @pytest.mark.skipif(sys.platform != "linux", reason="elsewhere one process answers")
 def test_more_processes_than_files_and_a_folder_that_is_gone(lstm, tmp_path):
     script, config = ROOT / "tools" / "predict.py", shlex.quote(str(lstm.config))
-    file = with_content(tmp_path, f"{FIRST}\n" * 300)
+    file = written(tmp_path, f"{FIRST}\n" * 300)
     python = shlex.quote(sys.executable)
-    for command, said in (
-        (
-            f"ulimit -n 256; {python} {script} -c {config} --workers 256 --input {file}",
-            "256 open files of ulimit -n",
-        ),
-        (
-            f"mkdir gone; cd gone; rmdir ../gone; {python} {script} -c {config} 春",
-            "the current folder was removed",
-        ),
-    ):
+    many = f"ulimit -n 256; {python} {script} -c {config} --workers 256 --input {file}"
+    gone = f"mkdir gone; cd gone; rmdir ../gone; {python} {script} -c {config} 春"
+    for command, said in ((many, "256 open files of ulimit -n"), (gone, "the current folder was removed")):
         done = subprocess.run(
             command, shell=True, cwd=tmp_path, capture_output=True, encoding="utf-8", timeout=120,
             env={**os.environ, "PYTHONPATH": str(ROOT)},

@@ -66,14 +66,7 @@ def test_imports_run_from_tools_to_tasks_to_the_library():
 # The rooms of the library, each on a floor above those before; the longest name that fits a module counts.
 FLOORS = (
     *("errors", "processes", "device", "config", "text", "data", "layers", "models", "decoding", "bundle"),
-    *(
-        "metrics",
-        "figures",
-        "training.losses",
-        "serving.config",
-        "predictor",
-        "serving.endpoint",
-    ),
+    *("metrics", "figures", "training.losses", "serving.config", "predictor", "serving.endpoint"),
     *("task", "recipes", "bundle.export", "judge", "training", "serving", "command_line"),
 )
 

@@ -1,8 +1,9 @@
-"""Layers: masks, attention, heads, the linear map, dropout and embeddings, against formulas and Paddle's own."""
+"""Layers against formulas and Paddle's own: masks, attention, dropout, embeddings, recurrence, pointer-generator."""
 
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import paddle
@@ -11,10 +12,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from paddle import nn
 
+from paddle_dialog.config.models import LstmAttentionConfig
 from paddle_dialog.layers.embeddings import SinusoidalPositions, TiedProjection, TokenEmbedding
 from paddle_dialog.layers.masks import additive_mask, causal_mask, length_mask
 from paddle_dialog.layers.operators import Dropout, dropout_factors, merge_heads, split_heads
-from paddle_dialog.layers.recurrent import Attention
+from paddle_dialog.layers.pointer_generator import extended_log_probs, first_positions, label_nll
+from paddle_dialog.layers.recurrent import Attention, AttentionCell, RecurrentEncoder, Score
 from paddle_dialog.layers.sinusoids import sinusoids
 
 
@@ -199,3 +202,133 @@ def test_positions_begin_the_sequence():
     np.testing.assert_array_equal(positions(3).numpy()[0], sinusoids(max_length=3, width=6))
     with pytest.raises(ValueError, match="11 positions are needed, and there are only 10"):
         positions(11)
+
+
+BATCH, SOURCE, WIDTH = 3, 5, 6
+CONFIG = LstmAttentionConfig(embedding_size=WIDTH, hidden_size=WIDTH, dropout=0.5)
+
+
+def drawn(*shape, seed):
+    return paddle.to_tensor(np.random.default_rng(seed).normal(size=shape).astype("float32"))
+
+
+def differs(call):
+    """Return whether the first of what a call returns differs between two calls."""
+    paddle.seed(3)
+    first, second = (call()[0].numpy() for _ in range(2))
+    return not np.array_equal(first, second)
+
+
+@pytest.mark.parametrize("score", ["additive", "dot", "scaled_dot", "bilinear"])
+def test_scores_equal_the_formulas(score):
+    layer = Score(score, WIDTH)
+    query, values = drawn(BATCH, WIDTH, seed=50), drawn(BATCH, SOURCE, WIDTH, seed=51)
+    found = layer(query, layer.prepare(values)).numpy()
+    w = {name: parameter.numpy() for name, parameter in layer.named_parameters()}
+    for row, place in np.ndindex(BATCH, SOURCE):
+        q, k = query.numpy()[row], values.numpy()[row, place]
+        if score == "additive":
+            hidden = np.tanh(k @ w["key_proj.weight"] + q @ w["query_proj.weight"])
+            expected = (hidden @ w["score_proj.weight"])[0]
+        elif score == "bilinear":
+            expected = q @ (k @ w["key_proj.weight"])
+        else:
+            expected = q @ k / (np.sqrt(WIDTH) if score == "scaled_dot" else 1.0)
+        np.testing.assert_allclose(found[row, place], expected, atol=1e-5)
+
+
+@pytest.mark.parametrize(("layers", "drops"), [(1, False), (2, True)])
+def test_encoder_drops_between_layers_only(layers, drops):
+    encoder = RecurrentEncoder(replace(CONFIG, num_layers=layers))
+    inputs = drawn(BATCH, SOURCE, WIDTH, seed=5), paddle.to_tensor([5, 2, 3])
+    assert differs(lambda: encoder(*inputs)) is drops
+
+
+def test_dropout_acts_on_cells_in_training_only():
+    cell = AttentionCell(CONFIG)
+    memory = cell.prepare_memory(drawn(BATCH, SOURCE, WIDTH, seed=80), paddle.ones([BATCH, SOURCE], "bool"))
+    states = [(drawn(BATCH, WIDTH, seed=n), drawn(BATCH, WIDTH, seed=n + 9)) for n in range(2)]
+    inputs = drawn(BATCH, WIDTH, seed=81), cell.initial_states(states), memory
+    assert differs(lambda: cell(*inputs))
+    cell.eval()
+    assert not differs(lambda: cell(*inputs))
+
+
+VOCABULARY, EXTRA = 7, 2
+COPY_IDS = np.array([[3, 7, 3, 8], [5, 0, 0, 0]])
+
+
+def attention(rows, length, seed):
+    weights = np.random.default_rng(seed).random((rows, length))
+    return (weights / weights.sum(-1, keepdims=True)).astype("float32")
+
+
+def formula(logits, gate, weights, ids):
+    """Return p over the extended vocabulary, word by word."""
+    result = np.zeros((len(logits), logits.shape[1] + EXTRA))
+    for row in range(len(logits)):
+        p_gen = 1 / (1 + np.exp(-gate[row].astype("float64")))
+        powers = np.exp(logits[row].astype("float64") - logits[row].max())
+        result[row, : logits.shape[1]] = p_gen * powers / powers.sum()
+        for position, word in enumerate(ids[row]):
+            result[row, word] += (1 - p_gen) * weights[row, position]
+    return result
+
+
+def log_probs(logits, gate, weights, dtype="float32"):
+    ids = paddle.to_tensor(COPY_IDS)
+    tensors = (paddle.to_tensor(x).astype(dtype) for x in (logits, gate, weights))
+    return extended_log_probs(*tensors, ids, first_positions(ids), EXTRA).numpy()
+
+
+@settings(deadline=None, max_examples=25)
+@given(st.integers(0, 10**6), st.floats(0.1, 30))
+def test_probabilities_are_the_formula_and_sum_to_one(seed, spread):
+    rng = np.random.default_rng(seed)
+    logits = rng.normal(0, spread, (2, VOCABULARY)).astype("float32")
+    gate, weights = rng.normal(0, spread, 2).astype("float32"), attention(2, 4, seed)
+    probabilities = np.exp(log_probs(logits, gate, weights).astype("float64"))
+    np.testing.assert_allclose(probabilities, formula(logits, gate, weights, COPY_IDS), rtol=2e-4, atol=1e-12)
+    np.testing.assert_allclose(probabilities.sum(-1), 1.0, atol=1e-5)
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+@pytest.mark.parametrize("gate", [-40.0, 0.3, 40.0])
+def test_half_precision_stays_finite_and_sums_to_one(dtype, gate):
+    logits = np.random.default_rng(1).normal(0, 40, (2, VOCABULARY)).astype("float32")
+    scores = log_probs(logits, np.full(2, gate, "float32"), attention(2, 4, 2), dtype)
+    assert scores.dtype == np.float32 and np.isfinite(scores).all()
+    np.testing.assert_allclose(np.exp(scores.astype("float64")).sum(-1), 1.0, atol=5e-3)
+
+
+@pytest.mark.parametrize("gate", [-60.0, 0.0, 60.0])
+def test_the_label_nll_agrees_with_the_whole_distribution(gate):
+    rng = np.random.default_rng(3)
+    logits = rng.normal(0, 3, (2, VOCABULARY)).astype("float32")
+    gates, weights = np.full(2, gate, "float32"), attention(2, 4, 4)
+    scores = log_probs(logits, gates, weights)
+    labels = np.arange(VOCABULARY + EXTRA)
+    tiled = (np.repeat(x[:, None], len(labels), 1) for x in (logits, gates, weights))
+    nll, generated = label_nll(
+        *(paddle.to_tensor(x) for x in tiled),
+        paddle.to_tensor(COPY_IDS),
+        paddle.to_tensor(np.tile(labels, (2, 1))),
+    )
+    possible = np.exp(scores) > 1e-25  # below, both say "never" with numbers of their own
+    np.testing.assert_allclose(-nll.numpy()[possible], scores[possible], rtol=1e-4, atol=1e-5)
+    assert (nll.numpy()[~possible] > 50).all()
+    softmax = np.exp(logits) / np.exp(logits).sum(-1, keepdims=True)
+    np.testing.assert_allclose(np.exp(-generated.numpy()[:, :VOCABULARY]), softmax, rtol=1e-4)
+
+
+def test_gradients_are_finite_where_a_label_is_impossible():
+    logits, gate = paddle.zeros([1, 2, VOCABULARY]), paddle.to_tensor([[90.0, -90.0]])
+    weights = paddle.to_tensor([[[0.0, 1.0, 0.0, 0.0]] * 2])
+    for tensor in (logits, gate, weights):
+        tensor.stop_gradient = False
+    label = paddle.to_tensor([[8, 2]])  # to be copied behind a closed gate, to be generated behind the other
+    nll, _ = label_nll(logits, gate, weights, paddle.to_tensor(COPY_IDS[:1]), label)
+    nll.sum().backward()
+    assert np.isfinite(nll.numpy()).all()
+    assert all(np.isfinite(tensor.grad.numpy()).all() for tensor in (logits, gate, weights))
+    assert gate.grad.numpy()[0, 0] > 0 > gate.grad.numpy()[0, 1]  # each is pushed towards its label

@@ -13,18 +13,8 @@ from paddle_dialog.command_line import PACKAGES
 pytestmark = pytest.mark.skipif(
     paddle.is_compiled_with_cuda(), reason="the GPU build is asked for its devices"
 )
-TRAINING = [
-    "paddle",
-    "paddlenlp",
-    "visualdl",
-    "matplotlib",
-    "sacrebleu",
-    "nrclex",
-    "sklearn",
-    "scipy",
-    "filelock",
-]
-HEAVY = ["ToJyutping", "pypinyin", *TRAINING, *PACKAGES["serve"], *PACKAGES["pretrained"]]
+TRAINING = ["paddle", "paddlenlp", "visualdl", "matplotlib", "sacrebleu", "nrclex", "sklearn", "scipy"]
+HEAVY = ["ToJyutping", "pypinyin", "filelock", *TRAINING, *PACKAGES["serve"], *PACKAGES["pretrained"]]
 # Refuses the packages as if they were not installed, and prints every attempt, even one that was caught.
 REFUSE = """
 import json, sys

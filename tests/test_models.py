@@ -43,9 +43,8 @@ def test_every_parameter_learns(name):
     made = case(name)
     network: Any = made.network
     network.train()
-    weights = paddle.to_tensor(
-        np.arange(VOCABULARY) % 3.0, "float32"
-    )  # a plain sum over a norm has no gradient
+    # A plain sum over a norm has no gradient.
+    weights = paddle.to_tensor(np.arange(VOCABULARY) % 3.0, "float32")
     (network(*batch(made)) * weights).sum().backward()
     still = [name for name, parameter in network.named_parameters() if parameter.grad is None]
     assert still == []

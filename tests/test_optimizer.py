@@ -20,9 +20,8 @@ from paddle_dialog.training.optimizer import (
 )
 
 HALF = math.sqrt(0.5) / 2
-PEAK = 1 / math.sqrt(
-    512 * 4000
-)  # of the Transformer paper's equation 3, at width 512 and 4,000 warm-up steps
+# Of the Transformer paper's equation 3, at width 512 and 4,000 warm-up steps.
+PEAK = 1 / math.sqrt(512 * 4000)
 
 
 @pytest.mark.parametrize(

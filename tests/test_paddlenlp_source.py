@@ -59,12 +59,7 @@ def refusal(call, *arguments):
     return str(caught.value)
 
 
-def test_corpus_and_vocabulary_and_every_failure_to_get_them(
-    tmp_path,
-    server,
-    monkeypatch,
-    caplog,
-):
+def test_corpus_and_vocabulary_and_every_failure_to_get_them(tmp_path, server, monkeypatch, caplog):
     # One test, since the import of PaddleNLP is what takes the time.
     monkeypatch.setenv("PPNLP_HOME", str(tmp_path / "home"))
     monkeypatch.setenv("NO_PROXY", "127.0.0.1")

@@ -211,10 +211,8 @@ def test_characters_are_written_over_and_sheets_printed(page):
     page.click("#couplet-restore")
     assert hung(page) == PAIRS[0]
     page.emulate_media(media="print")
-    assert (
-        page.locator("#couplet-pair .character:visible").count() == 14
-        and page.locator("#couplet-form").is_hidden()
-    )
+    assert page.locator("#couplet-pair .character:visible").count() == 14
+    assert page.locator("#couplet-form").is_hidden()
     page.emulate_media(media="screen")
     page.click("#couplet-edit")
     page.locator("#couplet .print summary").click()
@@ -253,9 +251,8 @@ def test_what_is_served_first_stays_where_it_is(browser):
             body = request_of(page, "compose", lambda: page.click("#couplet-ask"))
             assert body == {"name": "山月", "place": 3, "count": 5}
             first, second = hung(page)
-            assert (first[2], second[2]) == ("山", "月") and page.locator(
-                "#couplet-scrolls button"
-            ).count() == 5
+            assert (first[2], second[2]) == ("山", "月")
+            assert page.locator("#couplet-scrolls button").count() == 5
             page.fill("#couplet-name", "一二三四五六七八九")
             page.click("#couplet-ask")
             page.get_by_text("up to 8 can be placed").wait_for()

@@ -63,19 +63,15 @@ def test_every_code_of_a_refusal_has_words_and_the_values_that_they_name():
                     home.update(_coded(call))
     shared = words_of(PAGE)
     for folder in TABS:
-        own = {
-            name.removeprefix("refused_"): pair
-            for name, pair in words_of(folder).items()
-            if "refused_" in name
-        }
+        words = words_of(folder).items()
+        own = {name.removeprefix("refused_"): pair for name, pair in words if "refused_" in name}
         of_page = {code for code in found[folder.parent.name] if f"refused_{code}" in shared}
         assert own.keys() == found[folder.parent.name].keys() - of_page
         for code, (chinese, _) in own.items():
             assert set(re.findall(r"\{(\w+)\}", chinese)) <= found[folder.parent.name][code], code
     of_server = {code for codes in found.values() for code in codes if f"refused_{code}" in shared}
-    assert {f"refused_{code}" for code in of_server} == {
-        name for name in shared if name.startswith("refused_")
-    }
+    refused = {name for name in shared if name.startswith("refused_")}
+    assert {f"refused_{code}" for code in of_server} == refused
 
 
 def _coded(call):

@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from command import records, run, run_here, start, texts
+from command import children, records, run, run_here, start, texts
 from conftest import UPPER
 from couplet_toys import FORM
 from serving_toys import PATIENCE, eventually
@@ -125,10 +125,6 @@ def lines(count):
     return ["".join(generator.choices(UPPER, k=generator.randint(3, 6))) for _ in range(count)]
 
 
-def children(pid):
-    return Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
-
-
 @pytest.fixture
 def endless(lstm):
     """Yield a command with two processes, an open input, and its first 5 batches of 64, of which one is answered."""
@@ -179,7 +175,7 @@ def test_processes_end_with_the_command_without_a_word_more(endless, number):
 
 @linux_only
 def test_a_process_that_is_killed_is_told(endless):
-    os.kill(int(children(endless.pid)[0]), signal.SIGKILL)
+    os.kill(children(endless.pid)[0], signal.SIGKILL)
     _, err = endless.communicate("".join(f"{line}\n" for line in lines(640)), timeout=PATIENCE)
     assert endless.returncode == 2
     assert err.splitlines()[-1].startswith("error: a process was killed") and "Traceback" not in err

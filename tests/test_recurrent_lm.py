@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 import numpy as np
 import paddle
 import pytest
-from command import run_here
+from command import records, run_here
 
 from paddle_dialog.bundle.folder import load_bundle
 from paddle_dialog.config.models import LstmAttentionConfig, RecurrentLmConfig, TransformerConfig
@@ -53,9 +52,8 @@ def test_two_windows_with_the_state_carried_over_read_as_one(cell):
 @pytest.mark.parametrize(("windows", "rows", "processes"), [(23, 4, 1), (23, 3, 2), (2, 8, 1)])
 def test_each_row_of_a_batch_continues_that_of_the_batch_before(windows, rows, processes):
     samplers = [ContiguousBatches(windows, rows, processes, rank) for rank in range(processes)]
-    together = np.concatenate(
-        [list(sampler.batches(0)) for sampler in samplers], axis=1
-    )  # [steps, rows of all]
+    batches = [list(sampler.batches(0)) for sampler in samplers]
+    together = np.concatenate(batches, axis=1)  # [steps, rows of all]
     assert (np.diff(together, axis=0) == 1).all()
     assert len(set(together.ravel().tolist())) == together.size > windows - rows * processes
     assert together.max() < windows
@@ -148,10 +146,7 @@ def test_poems_by_the_reference_engine(tmp_path):
     assert run_here("train", "-c", "configs/reference/poem_lstm.yaml", *options).status == 0
     beam = ["--weights", str(tmp_path / "run"), "-o", "decoding.strategy=beam", "-o", "decoding.max_length=6"]
     beam += ["-o", "verse.title_weight=0", "--texts-are", "title", "--json", "春夜"]
-    texts = [
-        run_here("predict", *beam, "-o", f"decoding.engine={engine}").stdout
-        for engine in ("fast", "reference")
-    ]
-    assert all(json.loads(text)["predictions"] for text in texts)
+    for engine in ("fast", "reference"):
+        assert records(run_here("predict", *beam, "-o", f"decoding.engine={engine}"))[0]["predictions"]
     refused = run_here("predict", *beam, "-o", "decoding.engine=reference", "--form", "五绝")
     assert refused.status == 2 and "neither a form nor a beginning" in refused.stderr

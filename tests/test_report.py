@@ -10,7 +10,7 @@ import re
 
 import numpy as np
 import pytest
-from command import run_here
+from command import run_here, written
 from empathetic_toys import save_model
 from matplotlib import image as images
 from visualdl import LogReader
@@ -228,8 +228,6 @@ def test_a_right_prediction_darkens_the_diagonal_and_a_wrong_one_its_cell():
 
 
 def test_a_picture_is_a_png_and_in_visualdl(tmp_path):
-    from visualdl import LogReader
-
     folder, picture = FigureFolder(tmp_path / "new" / "figures"), np.zeros((3, 5, 3), dtype=np.uint8)
     picture[1, 2] = (255, 0, 128)
     folder.add("dot", picture)
@@ -246,12 +244,8 @@ def test_a_picture_is_a_png_and_in_visualdl(tmp_path):
 
 
 def test_evaluate_draws_the_emotions(tmp_path):
-    recipe, data, folder = (
-        save_model(tmp_path, decoding={"max_length": 3}),
-        tmp_path / "d.jsonl",
-        tmp_path / "f",
-    )
-    data.write_text("\n".join(map(json.dumps, DIALOGUES)), encoding="utf-8")
+    recipe, folder = save_model(tmp_path, decoding={"max_length": 3}), tmp_path / "f"
+    data = written(tmp_path, "\n".join(map(json.dumps, DIALOGUES)))
     outcome = run_here("evaluate", "-c", recipe, "--data", data, "--figures", folder, "--json")
     assert outcome.status == 0, outcome.stderr
     assert {path.name for path in folder.iterdir()} == {"emotion_confusion.png", "emotions.json", "vdl"}

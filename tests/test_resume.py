@@ -1,7 +1,6 @@
 """Runs that are killed, resumed, accumulate or have one seed end with the same weights; bad steps leave no trace."""
 
 import hashlib
-import json
 import math
 import re
 import shlex
@@ -11,7 +10,7 @@ import time
 import numpy as np
 import paddle
 import pytest
-from command import Outcome, run, run_here, start
+from command import Outcome, progress, run, run_here, start
 from safetensors.numpy import load_file
 
 from paddle_dialog.metrics import Accuracy, Perplexity
@@ -42,10 +41,6 @@ def digest(path):
     return hashlib.sha256(path.read_bytes()).hexdigest()
 
 
-def progress(folder):
-    return json.loads((folder / "last" / "progress.json").read_text())
-
-
 def stop_after(arguments, step, number):
     """Start training, wait until the log tells of a step, that one or a later one, and send a signal."""
     process = start("train", *arguments, "-o", "training.log_every=1")
@@ -69,10 +64,8 @@ def test_a_run_killed_and_interrupted_equals_an_undisturbed_one(recipe, undistur
     killed = stop_after(arguments, 5 + moment, signal.SIGKILL)
     assert killed.status == -signal.SIGKILL, (moment, killed.stderr)
 
-    refused = run_here("train", *arguments)
-    assert "already holds a run; continue it with --resume auto, begin anew with --overwrite" in (
-        refused.error_line()
-    )
+    refused = run_here("train", *arguments).error_line()
+    assert "already holds a run; continue it with --resume auto, begin anew with --overwrite" in refused
 
     # Ctrl-C, then SIGTERM, long before the end: each stops after its step and saves it
     resume = [*arguments, "--resume", "auto"]
@@ -86,10 +79,8 @@ def test_a_run_killed_and_interrupted_equals_an_undisturbed_one(recipe, undistur
         assert f"stopped at step {saved['step']};" in stopped.stderr
 
     # the command that it prints is all that it takes
-    command = re.search(
-        r"--resume auto continues: python tools/train\.py (.*)$", stopped.stderr, re.MULTILINE
-    )
-    ended = run("train", *shlex.split(command[1]))
+    told = r"--resume auto continues: python tools/train\.py (.*)$"
+    ended = run("train", *shlex.split(re.search(told, stopped.stderr, re.MULTILINE)[1]))
     assert ended.status == 0 and "changed since the checkpoint: " not in ended.stderr, ended.stderr
 
     for name in ("last", "best"):
@@ -104,9 +95,8 @@ def test_a_run_killed_and_interrupted_equals_an_undisturbed_one(recipe, undistur
 
     before = {name: digest(folder / name / "model.safetensors") for name in ("last", "best")}
     again = run_here("train", *resume)
-    assert again.status == 0 and f"the run has already finished, at step {STEPS}" in again.stderr, (
-        again.stderr
-    )
+    assert again.status == 0, again.stderr
+    assert f"the run has already finished, at step {STEPS}" in again.stderr
     assert before == {name: digest(folder / name / "model.safetensors") for name in before}
 
 
@@ -249,7 +239,7 @@ def test_skipped_steps_are_counted_and_leave_no_trace(train_eight, monkeypatch, 
     spoil(monkeypatch, dict(zip((3, 7, 11), BAD.values(), strict=True)))
     outcome, folder = train_eight(f"accumulate={accumulate}")
     assert outcome.status == 0, outcome.stderr
-    state = json.loads((folder / "last/progress.json").read_text())
+    state = progress(folder)
     skipped = [3, 7] if accumulate == 1 else [2, 4, 6]  # the run has 8 steps, of 8 or 16 batches
     assert (state["step"], state["skipped"], state["skipped_in_a_row"]) == (8, len(skipped), 0)
     for step in skipped:
@@ -275,7 +265,7 @@ def test_too_many_in_a_row_end_the_run_and_leave_the_checkpoint(train_eight, mon
     spoil(monkeypatch, {2: BAD["nan"], 4: BAD["nan"]} | dict.fromkeys(range(6, 9), BAD["nan"]))
     outcome, folder = train_eight()
     assert "step 8: the loss or gradient of 3 steps in a row was not finite" in outcome.error_line()
-    state = json.loads((folder / "last/progress.json").read_text())
+    state = progress(folder)
     assert (state["step"], state["skipped"]) == (6, 3)
     assert all(np.isfinite(value).all() for value in load_file(folder / "last/model.safetensors").values())
 
@@ -286,7 +276,7 @@ def test_a_dev_perplexity_that_is_no_number_is_never_the_best(train_eight, monke
     outcome, folder = train_eight()
     assert outcome.status == 0, outcome.stderr
     assert "step 4 dev perplexity nan\n" in outcome.stderr and "at step 8" in outcome.stdout
-    state = json.loads((folder / "last/progress.json").read_text())
+    state = progress(folder)
     assert state["best_step"] == 8 and math.isnan(state["curve"][0][1])
     assert (folder / "best").is_dir()
     outcome, folder = train_eight(more=["--overwrite"])

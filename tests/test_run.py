@@ -46,9 +46,8 @@ class Classifier(Task):
         points = np.random.default_rng(1).normal(size=(90, 4)).astype("float32")
         classes = (points.sum(-1) > 0).astype("int64")
         examples: Any = list(zip(points, classes, strict=True))
-        train, dev = (
-            EncodedData(part, np.ones(len(part), "int64")) for part in (examples[:60], examples[60:])
-        )
+        parts = examples[:60], examples[60:]
+        train, dev = (EncodedData(part, np.ones(len(part), "int64")) for part in parts)
         return TrainingData(train, dev, {}, collate)
 
     def build_network(self, config, vocabulary_sizes):
@@ -68,12 +67,7 @@ def recipe(task, folder, **training):
 BATCHES = 6  # of ten examples
 
 
-def follow(
-    folder,
-    asked=lambda: False,
-    resume=False,
-    **settings,
-):
+def follow(folder, asked=lambda: False, resume=False, **settings):
     """Train; return what happened in order, the run, and the first random number of each step."""
     task = Classifier()
     config = recipe(task, folder, **{"eval_every": 100, "save_every": 100, "log_every": 100, **settings})

@@ -1,4 +1,4 @@
-"""The server's answers: errors as sentences, headers, limits, probes, the page, its models and its settings."""
+"""The server: errors as sentences, headers, limits, probes, the page, models by language, its settings."""
 
 import asyncio
 import json
@@ -6,15 +6,17 @@ import logging
 import re
 import threading
 from contextlib import contextmanager
+from types import SimpleNamespace
 
 import pytest
 from serving_toys import PATIENCE, EchoEndpoint, eventually, make_app, make_config, refusal, running
 
 from paddle_dialog.errors import UserError
 from paddle_dialog.serving.config import ModelSource
-from paddle_dialog.serving.endpoint import WordFilter
+from paddle_dialog.serving.endpoint import LANGUAGE, WordFilter, of_language
 from paddle_dialog.serving.middleware import SECURITY_HEADERS
-from paddle_dialog.serving.server import find_models, load_serve_config
+from paddle_dialog.serving.server import find_models, load_models, load_serve_config
+from paddle_dialog.text.characters import LanguageName
 
 JSON = {"Content-Type": "application/json"}
 
@@ -81,9 +83,8 @@ def test_unknown_addresses_and_methods(endpoint):
         for path in ("/healthz", "/readyz", "/metrics", "/v1/models"):
             refusal(client.post(path), 405)
         described = client.get("/openapi.json").json()["paths"]
-        assert all(
-            "405" in operation["responses"] for path in described.values() for operation in path.values()
-        )
+        operations = [operation for path in described.values() for operation in path.values()]
+        assert all("405" in operation["responses"] for operation in operations)
         assert response.headers["allow"] == "POST"
 
 
@@ -202,10 +203,8 @@ def test_the_page_has_the_tabs_of_its_endpoints(tmp_path):
     assert page.count("Echo") == chinese.count("回声") == 2  # on the tab and in the panel, without a script
     assert '<html lang="zh-Hans"' in chinese and '<section id="echo" role="tabpanel"' in page
     assert icon.headers["content-type"] == "image/svg+xml" and "a{}" in styles.text
-    assert (
-        module.headers["content-type"] == "text/javascript; charset=utf-8"
-        and "tasks_echo_words" in module.text
-    )
+    assert module.headers["content-type"] == "text/javascript; charset=utf-8"
+    assert "tasks_echo_words" in module.text
 
 
 def test_the_page_is_kept_by_browsers_and_sent_compressed():
@@ -402,3 +401,79 @@ def test_a_file_of_words(tmp_path):
     words = WordFilter.load(str(file))
     assert words.words == ["rude", "花更"]
     assert not WordFilter.load(None).words
+
+
+class SpokenRequest(EchoEndpoint.request_model):
+    language: LanguageName | None = LANGUAGE
+
+
+class SpokenEcho(EchoEndpoint):
+    """Echoes what it is told, by a model of one language."""
+
+    request_model = SpokenRequest
+
+    def __init__(self, language):
+        super().__init__()
+        self.language = language
+
+    def answer(self, items, settings):
+        return [{**one, "language": self.language} for one in super().answer(items, settings)]
+
+
+def start(*languages):
+    return running(make_app(*map(SpokenEcho, languages)))
+
+
+def ask(client, text, **request):
+    response = client.post("/v1/echo", json={"text": text, **request})
+    return response.status_code, response.json()
+
+
+def test_the_language_of_the_text_chooses_the_model():
+    with start("en", "zh") as client:
+        for text, language in [("我很难过", "zh"), ("so sad", "en"), ("我的 boss 好凶", "zh"), ("😊", "en")]:
+            assert ask(client, text) == (200, {"echo": text, "language": language})
+        assert ask(client, "so sad", language="zh")[1]["language"] == "zh"
+        assert ask(client, "so sad", language="zh", style=2)[1]["language"] == "zh"
+        status, record = ask(client, "so sad", language="fr")
+        assert status == 422 and "language" in record["error"]
+    with start("zh", "en") as client:
+        assert ask(client, "😊")[1]["language"] == "zh"  # the first where nothing tells
+
+
+def test_one_english_word_changes_no_conversation():
+    endpoints = {language: SpokenEcho(language) for language in ("en", "zh")}
+    endpoints["en"].texts = lambda request: request.turns
+    for turns, language in [
+        (["我丢了钱包", "啊", "OK"], "zh"),
+        (["我丢了钱包", "啊", "oh no"], "en"),
+        (["OK"], "en"),
+    ]:
+        assert of_language(endpoints, SimpleNamespace(language=None, turns=turns)).language == language
+
+
+def test_one_model_answers_all_but_another_language_that_is_asked_for():
+    with start("en") as client:
+        assert ask(client, "我很难过")[1]["language"] == "en"
+        assert ask(client, "so sad", language="en")[0] == 200
+        status, record = ask(client, "so sad", language="zh")
+    assert status == 422
+    assert record["error"] == "language: this server has a model for en only, and none for zh"
+
+
+def test_the_models_that_ship_are_served_together():
+    models = {
+        "sentiment": ModelSource(config="sentiment_zh"),
+        "sentiment_en": ModelSource(config="sentiment_en"),
+    }
+    found, missing = find_models(make_config(models=models))
+    assert missing == [] and [m.folder.name for m in found] == ["sentiment_zh", "sentiment_en"]
+    cards = load_models(found, WordFilter(), "cpu")
+    app = make_app(*(endpoint for m in found for endpoint in m.endpoints), cards=cards)
+    with running(app) as client:
+        cards = client.get("/v1/models").json()["models"]
+        assert [card["details"]["language"] for card in cards] == ["zh", "en"]
+        assert {(card["task"], card["path"]) for card in cards} == {("sentiment", "/v1/sentiment")}
+        for text, language in [("房间又脏又吵，再也不来了。", "zh"), ("a dull and tedious mess .", "en")]:
+            record = client.post("/v1/sentiment", json={"text": text}).json()
+            assert (record["label"], record["language"]) == (0, language)

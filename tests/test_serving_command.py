@@ -14,7 +14,7 @@ from pathlib import Path
 
 import httpx
 import pytest
-from command import run_here, start
+from command import Outcome, children, run_here, start
 from serving_toys import PATIENCE, eventually
 
 
@@ -37,11 +37,6 @@ def serve(trained, *overrides):
     line = process.stdout.readline().decode()
     assert line.startswith("serving on http://127.0.0.1:"), (line, process.stderr.read().decode())
     return process, line.removeprefix("serving on ").strip()
-
-
-def children(pid):
-    """Return processes that a process has started."""
-    return [int(number) for number in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
 
 
 def ended(pid):
@@ -171,20 +166,15 @@ def test_a_server_that_can_replace_no_decoder_ends(decoding):
     process.wait(PATIENCE)  # and says why in one line, see the fixture
 
 
-@pytest.mark.parametrize(
-    "sent",
-    [
-        b"GET /v1/models HTTP/1.1\r\n\r\n",
-        b"POST /v1/couplet HTTP/1.1\r\nHost: a\r\nContent-Length: -1\r\n\r\n",
-        b"\x16\x03\x01",
-    ],
-)
-def test_what_is_no_http_is_refused(decoding, sent):
+def test_what_is_no_http_is_refused(decoding):
     _process, _fork_server, client = decoding
-    with socket.create_connection((client.base_url.host, client.base_url.port), PATIENCE) as connection:
-        connection.sendall(sent + b"\r\n\r\n")
-        answer = b"".join(iter(lambda: connection.recv(4096), b""))
-    assert answer.startswith(b"HTTP/1.1 400 ") and b"Traceback" not in answer
+    bad_length = b"POST /v1/couplet HTTP/1.1\r\nHost: a\r\nContent-Length: -1\r\n\r\n"
+    for sent in (b"GET /v1/models HTTP/1.1\r\n\r\n", bad_length, b"\x16\x03\x01"):
+        place = client.base_url.host, client.base_url.port
+        with socket.create_connection(place, PATIENCE) as connection:
+            connection.sendall(sent + b"\r\n\r\n")
+            answer = b"".join(iter(lambda: connection.recv(4096), b""))
+        assert answer.startswith(b"HTTP/1.1 400 ") and b"Traceback" not in answer, sent
 
 
 @linux
@@ -251,9 +241,8 @@ def test_a_taken_port_is_told(trained):
         other.bind(("127.0.0.1", 0))
         other.listen()
         port = other.getsockname()[1]
-        outcome = run_here(*words(trained, f"port={port}"))
-    assert outcome.status == 2
-    assert f"error: cannot listen on 127.0.0.1, port {port}: " in outcome.stderr
+        line = run_here(*words(trained, f"port={port}")).error_line()
+    assert f"error: cannot listen on 127.0.0.1, port {port}: " in line
 
 
 def test_a_damaged_bundle_ends_the_server_with_a_sentence(trained, tmp_path):
@@ -261,7 +250,5 @@ def test_a_damaged_bundle_ends_the_server_with_a_sentence(trained, tmp_path):
     shutil.copytree(trained["lstm"].folder / "best", folder)
     (folder / "model.safetensors").write_bytes(b"no weights")
     process = begin(trained, f"models.couplet.weights={folder}")
-    out, err = process.communicate(timeout=PATIENCE)
-    assert (process.returncode, out) == (2, b"")
-    lines = [line for line in err.decode().splitlines() if line.startswith("error: ")]
-    assert len(lines) == 1 and "is damaged" in lines[0] and "Traceback" not in err.decode()
+    out, err = (stream.decode() for stream in process.communicate(timeout=PATIENCE))
+    assert out == "" and "is damaged" in Outcome(process.returncode, out, err).error_line()

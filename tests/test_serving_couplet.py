@@ -112,9 +112,8 @@ def test_banned_words_are_refused_in_line_and_lock_and_never_written():
     with start() as client:
         _, record = ask(client, n_best=10)
         _, free = ask(client, n_best=10, rules={"enabled": False})
-    words = sorted(
-        {p["text"][:2] for p in (*record["predictions"], *free["predictions"]) if len(p["text"]) > 1}
-    )
+    texts = [p["text"] for p in (*record["predictions"], *free["predictions"])]
+    words = sorted({text[:2] for text in texts if len(text) > 1})
     filter_ = WordFilter([*words, "香"])
     with start(words=filter_) as client:
         assert ask(client, first="雨香")[0] == ask(client, lock="？香？")[0] == 422
@@ -210,14 +209,8 @@ def test_a_refusal_has_its_status_whatever_is_accepted():
 
 
 def test_couplets_come_from_a_decoder_while_it_writes_others():
-    others = [f"models.{name}=null" for name in ("empathetic", "empathetic_zh", "poem", "translation")]
-    others += [
-        "models.sentiment=null",
-        "models.sentiment_en=null",
-        "workers=2",
-        "port=0",
-        "limits.seconds=120",
-    ]
+    names = ("empathetic", "empathetic_zh", "poem", "translation", "sentiment", "sentiment_en")
+    others = [*(f"models.{name}=null" for name in names), "workers=2", "port=0", "limits.seconds=120"]
     process = begin("serve", "-c", "configs/serve.yaml", *(p for o in others for p in ("-o", o)))
     try:
         address = process.stdout.readline().decode().removeprefix("serving on ").strip()

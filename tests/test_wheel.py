@@ -122,19 +122,18 @@ else:
     import tomli as tomllib
 
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+EXTRAS = PROJECT["optional-dependencies"]
 BUILD = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["build-system"]["requires"]
 FILES = {  # what each pinned file holds beside those it contains
     "requirements-light.txt": PROJECT["dependencies"] + BUILD,
-    "requirements-serve.txt": PROJECT["optional-dependencies"]["serve"],
-    "requirements.txt": [
-        r for r in PROJECT["optional-dependencies"]["train"] if not r.startswith("setuptools")
-    ],
-    "requirements-dev.txt": PROJECT["optional-dependencies"]["dev"],
+    "requirements-serve.txt": EXTRAS["serve"],
+    "requirements.txt": [line for line in EXTRAS["train"] if not line.startswith("setuptools")],
+    "requirements-dev.txt": EXTRAS["dev"],
     "requirements-pretrained.txt": [
         *PROJECT["dependencies"],
-        *PROJECT["optional-dependencies"]["pretrained"],
-        *PROJECT["optional-dependencies"]["serve"],
-        *(line for line in PROJECT["optional-dependencies"]["dev"] if line.startswith("pytest")),
+        *EXTRAS["pretrained"],
+        *EXTRAS["serve"],
+        *(line for line in EXTRAS["dev"] if line.startswith("pytest")),
     ],
 }
 
@@ -142,11 +141,8 @@ FILES = {  # what each pinned file holds beside those it contains
 def requirements(lines):
     """Return those that hold for this Python, our own package aside."""
     found = [Requirement(line.partition("#")[0]) for line in lines]
-    return [
-        r
-        for r in found
-        if r.name != PROJECT["name"] and (r.marker is None or r.marker.evaluate({"extra": ""}))
-    ]
+    others = [r for r in found if r.name != PROJECT["name"]]
+    return [r for r in others if r.marker is None or r.marker.evaluate({"extra": ""})]
 
 
 @pytest.mark.parametrize("name", FILES)
@@ -164,9 +160,8 @@ def test_every_pin_is_one_that_the_package_allows_and_none_is_missing(name):
 
 @pytest.mark.parametrize("lock", ["requirements.lock", "requirements-pretrained.lock"])
 def test_every_pin_is_locked_with_hashes_after_the_name_of_its_file(lock):
-    header, *sections = re.split(
-        r"^# (requirements\S*\.txt)\n", (ROOT / lock).read_text(encoding="utf-8"), flags=re.M
-    )
+    text = (ROOT / lock).read_text(encoding="utf-8")
+    header, *sections = re.split(r"^# (requirements\S*\.txt)\n", text, flags=re.M)
     files = sections[::2]
     assert files == (["requirements-pretrained.txt"] if "pretrained" in lock else [*FILES][:4])
     assert "://" not in header + "".join(sections)
@@ -229,6 +224,6 @@ def test_a_missing_package_is_named_with_what_brings_it(module, said):
     assert said in how_to_install(module)
     owners = packages_distributions()
     for extra in ("", "serve"):
-        lines = PROJECT["optional-dependencies"][extra] if extra else PROJECT["dependencies"]
+        lines = EXTRAS[extra] if extra else PROJECT["dependencies"]
         brought = {canonicalize_name(requirement.name) for requirement in requirements(lines)}
         assert all({canonicalize_name(name) for name in owners[each]} & brought for each in PACKAGES[extra])
