@@ -150,7 +150,7 @@ class NumpyCausalEmoPrepend(NumpyEmoPrepend):
 
 
 class NumpyEmotionHead:
-    """The logits of `EmotionHead.answer`.
+    """The logits of `EmotionHead.combine`.
 
     Args:
         config: of the network.
