@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from paddle_dialog.command_line import load_model, run_tool
+from paddle_dialog.command_line import load_named_model, run_tool
 from paddle_dialog.config.models import CausalTransformerConfig
 from paddle_dialog.data.files import Record, read_records
 from paddle_dialog.errors import UserError
@@ -82,7 +82,7 @@ def fitted_judge(rows: Sequence[np.ndarray], rated: Sequence[Rated]) -> Judge:
 
 def main(arguments: argparse.Namespace) -> None:
     """Fit the judge, print its figures on conversations held out, and write the bundle."""
-    predictor = load_model(arguments)[1].predictor
+    predictor = load_named_model(arguments)[1].predictor
     if not isinstance(predictor, EmpatheticPredictor):
         raise UserError(f"{arguments.config}: is of another task; name an empathetic config")
     if not isinstance(predictor.config.model, CausalTransformerConfig):
