@@ -309,7 +309,7 @@ def notes_on_stderr() -> Iterator[None]:
         logger.propagate = before[1]
 
 
-def load_model(arguments: argparse.Namespace) -> tuple[ExperimentConfig, LoadedModel]:
+def load_named_model(arguments: argparse.Namespace) -> tuple[ExperimentConfig, LoadedModel]:
     """Load the recipe and the model that `-c`, `-o`, `--weights` and `--device` ask for.
 
     The model is as its bundle describes it; the recipe decides on decoding and seed. The weights taken

@@ -31,7 +31,7 @@ def select_device(name: str) -> str:
     """
     match = re.fullmatch(r"auto|cpu|gpu(?::(\d+))?", name, flags=re.ASCII)
     if match is None:
-        raise UserError(f"--device is '{name}', it should be auto, cpu, gpu or gpu:N (N counts from 0).")
+        raise UserError(f"--device: is '{name}'; give auto, cpu, gpu or gpu:N, where N counts from 0")
     if name in ("auto", "cpu") and not _gpu_build_installed():
         return "cpu"  # Paddle's default
 
@@ -45,8 +45,8 @@ def select_device(name: str) -> str:
     if index >= cards:
         build = "the GPU build" if paddle.is_compiled_with_cuda() else "the CPU build"
         raise UserError(
-            f"--device is '{name}', but the installed paddlepaddle ({build}) sees {cards} GPUs: install "
-            "paddlepaddle-gpu as docs/scaling.md describes, check nvidia-smi, or use --device cpu."
+            f"--device: is '{name}', but the installed paddlepaddle ({build}) sees {cards} GPUs; install "
+            "paddlepaddle-gpu as docs/scaling.md describes, check nvidia-smi, or give --device cpu"
         )
     paddle.set_device(f"gpu:{index}")
     return f"gpu:{index}"

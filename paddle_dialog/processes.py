@@ -1,4 +1,4 @@
-"""Work spread over forks of this process, which share its memory."""
+"""Work spread over forks of this process, which share its memory; how much it has."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def map_in_order(
     files = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
     if 0 <= files < FILES + FILES_OF_PROCESS * processes:
         raise UserError(
-            f"{processes} processes need more than the {files} open files of ulimit -n; take fewer"
+            f"{processes} processes need more than {files} open files of ulimit -n; use fewer (predict: --workers)"
         )
     # Imported here: they take as long as a third of NumPy, and a single answer needs none of them.
     from concurrent.futures import ProcessPoolExecutor
@@ -75,7 +75,8 @@ def map_in_order(
             yield pending.popleft().result()
     except BrokenProcessPool as error:
         raise UserError(
-            "a process was killed, maybe for want of memory; all before is answered; take fewer --workers"
+            "a process was killed, perhaps because memory ran out; free some, or use fewer processes "
+            "(predict: --workers)"
         ) from error
     finally:
         pool.shutdown(cancel_futures=True)
@@ -110,6 +111,33 @@ def total_memory() -> int | None:
     names = getattr(os, "sysconf_names", {})
     known = "SC_PHYS_PAGES" in names and "SC_PAGE_SIZE" in names
     return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") if known else None
+
+
+def check_memory(model: Any, tokens: int, copies: int) -> None:
+    """Check that a network's weights fit into this machine's memory, before it is built.
+
+    The matrices of layers and embeddings are counted, 4 bytes a number.
+
+    Args:
+        model: settings of a family; what they do not have is not counted.
+        tokens: of its vocabularies.
+        copies: arrays as large as the weights: 1 to answer; 4 to train, for gradients and moments.
+
+    Raises:
+        UserError: they do not fit.
+    """
+
+    def size(name: str) -> int:
+        return getattr(model, name, 0)
+
+    layers = size("encoder_layers") + size("decoder_layers") or size("num_layers")
+    rows = layers * (4 * size("width") + 2 * size("inner_width")) + tokens
+    needed, memory = 4 * copies * rows * size("width"), total_memory()
+    if memory is not None and needed > memory:
+        raise UserError(
+            f"model: its weights would take at least {needed / 2**30:,.0f} GiB of memory, and this machine has "
+            f"{memory / 2**30:,.0f}; take fewer or narrower layers"
+        )
 
 
 _function: Callable[[Any], Any]

@@ -20,7 +20,7 @@ import logging
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property, lru_cache, partial
+from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -108,7 +108,6 @@ def load_config(path: str | Path, overrides: Sequence[str] = ()) -> tuple[Task, 
     return recipe.task, recipe.config()
 
 
-@lru_cache(maxsize=16)
 def config_from_text(text: str, where: str) -> tuple[Task, ExperimentConfig]:
     """Return the task and configuration that `dump` wrote into a bundle."""
     mapping = parse_file_text(text, where)
@@ -221,8 +220,8 @@ def load_model(
         config = with_pretrained_path(config, folder, recipe)
     elif missing := sorted(set(bundle_task.vocabulary_names) - bundle.vocabularies.keys()):
         raise UserError(f"{folder}: has no vocabulary '{missing[0]}'; restore or retrain it")
-    build = partial(bundle_task.build_network, config)
-    trained = TrainedModel.of_bundle(bundle, build, folder, through_paddle)
+    untrained = partial(bundle_task.build_network, config)
+    trained = TrainedModel.of_bundle(bundle, untrained, folder, through_paddle)
     return LoadedModel(folder, bundle_task, config, trained)
 
 
@@ -244,11 +243,11 @@ def _check_same(folder: str | Path, what: str, model: str | None, config: str | 
 def named_recipe(
     config: str | Path | None, weights: str | Path | None, overrides: Sequence[str] = ()
 ) -> Recipe:
-    """Return the settings that a model answers with: a recipe's, or those of weights given with a recipe that ships.
+    """Return the recipe of the settings: the one named; with weights, that of their folder, unless it is one's own.
 
     Args:
         config: a recipe, or the folder of a run or of a bundle; with weights it must be of their task and language.
-        weights: a bundle, the folder of a run, or the name of weights that ship.
+        weights: a bundle, the folder of a run, the name of weights that ship, or a pre-trained model, not tuned.
     """
     recipe = None if config is None else read_recipe(config, overrides)
     if weights is None:

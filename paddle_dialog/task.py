@@ -1,7 +1,7 @@
 """What the library needs of a task.
 
 A new task is a folder whose module `task` has, as `TASK`, an instance of a subclass of `Task`, or of
-`GenerationTask` where its models write text; and a recipe in `configs/`. It says
+`GenerationTask` where its models write text; and a recipe in `configs/`. The task says
 
 - `name` and `config_class`: its settings, a subclass of `ExperimentConfig` or `GenerationConfig` whose
   `model` section has a `name` and a `width`;
@@ -11,7 +11,7 @@ A new task is a folder whose module `task` has, as `TASK`, an instance of a subc
 - `objective`: what its models are judged by (`paddle_dialog.metrics`);
 - `predictor`: what answers, if its models answer anything.
 
-All else has a default: what a loss is the mean over (`unit`, `count_units`), the order of the batches
+All else has a default, such as what a loss is the mean over (`unit`, `count_units`), the order of the batches
 (`training_batches`), examples in the log (`display`), files in the bundle, arguments on the
 command line (`add_arguments`), addresses over HTTP and a tab of the page (`endpoints`).
 A network that carries a state from batch to batch keeps it in buffers, which checkpoints hold; a layer that sets

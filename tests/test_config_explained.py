@@ -144,7 +144,7 @@ def test_every_key_takes_a_value_or_refuses_it_in_a_line(name):
 
 
 def test_a_network_beyond_the_machine_s_memory_is_refused_before_it_is_built(monkeypatch):
-    monkeypatch.setattr("paddle_dialog.models.families.total_memory", lambda: 2**29)
+    monkeypatch.setattr("paddle_dialog.processes.total_memory", lambda: 2**29)
     wide = ("-c", "couplet", "-o", "model.width=16384")
     many = ("summary", "-c", "couplet", "--vocab-size")
     said = r"model: its weights would take at least \d+ GiB of memory, and this machine has 0; take fewer"

@@ -22,6 +22,7 @@ from paddle_dialog.tasks.couplet.config import RulesConfig
 
 CODE = ("paddle_dialog", "tasks", "tests", "tools")
 PAGES = [ROOT / "README.md", ROOT / "README.zh.md", *sorted((ROOT / "docs").rglob("*.md"))]
+NOTEBOOKS = sorted((ROOT / "docs").rglob("*.ipynb"))
 PAIRS = [page for page in PAGES if page.name.endswith(".zh.md")]
 
 
@@ -29,9 +30,18 @@ def name(page):
     return page.name
 
 
-@pytest.mark.parametrize("page", PAGES, ids=name)
+def prose(page):
+    """Return the text of a page without its blocks of code, or that of a notebook's cells of Markdown."""
+    text = page.read_text(encoding="utf-8")
+    if page in NOTEBOOKS:
+        cells = (cell for cell in json.loads(text)["cells"] if cell["cell_type"] == "markdown")
+        text = "\n\n".join("".join(cell["source"]) for cell in cells)
+    return re.sub(r"```.*?```", "", text, flags=re.DOTALL)
+
+
+@pytest.mark.parametrize("page", [*PAGES, *NOTEBOOKS], ids=name)
 def test_links_lead_somewhere(page):
-    text = re.sub(r"```.*?```", "", page.read_text(encoding="utf-8"), flags=re.DOTALL)
+    text = prose(page)
     for link in re.findall(r"\]\(([^)\s]+)\)", text):
         path, _, anchor = link.partition("#")
         if path.startswith(("http://", "https://")):

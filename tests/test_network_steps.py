@@ -47,7 +47,7 @@ from paddle_dialog.tasks.empathetic.data.encoding import Source
 from paddle_dialog.tasks.empathetic.network.emo_prepend import EmoPrepend
 from paddle_dialog.tasks.empathetic.network.numpy_emo_prepend import NumpyCausalEmoPrepend, numpy_emo_prepend
 from paddle_dialog.tasks.empathetic.prediction import EmpatheticPredictor
-from paddle_dialog.tasks.empathetic.replies import scored
+from paddle_dialog.tasks.empathetic.replies import score_replies
 
 random_case = cache(case)
 
@@ -346,8 +346,8 @@ def test_a_context_is_read_once_for_emotion_and_replies(monkeypatch):
     read = encoder.read
     monkeypatch.setattr(encoder, "read", lambda x, sizes: (lengths.append(len(x)), read(x, sizes))[1])
     (answer,) = predictor.answer([CONTEXTS[0]], 2)
-    (context,) = predictor.understand(predictor.read([CONTEXTS[0]]))
-    again, _ = scored(predictor.encoder, context, answer.predictions)
+    (context,) = predictor.read(predictor.encode([CONTEXTS[0]]))
+    again, _ = score_replies(predictor.encoder, context, answer.predictions)
     scores = ([each.score for each in some] for some in (again, answer.predictions))
     np.testing.assert_allclose(*scores, atol=1e-4)
     assert lengths == [1, 1]

@@ -31,13 +31,13 @@ from paddle_dialog.tasks.empathetic.replies import (
     Reflector,
     ReplyPrediction,
     WrittenReplies,
+    judge_inputs,
     judge_of_bundle,
     judged_width,
-    measured,
     read_frames,
     read_written,
     repeats,
-    scored,
+    score_replies,
     tone_of_emotions,
     units,
 )
@@ -187,7 +187,7 @@ def test_replies_to_statements_are_chosen_by_what_is_felt():
 
 
 def read_context(found, *turns):
-    return found.understand(found.read([list(turns)]))[0]
+    return found.read(found.encode([list(turns)]))[0]
 
 
 def candidate(text, origin="model", **features):
@@ -199,7 +199,7 @@ def test_what_the_judge_reads_by_hand():
     context = read_context(found, "my dog died", "oh no ! who ?", "my dog")
     acts = np.arange(len(ACTS)) / 100
     every = [candidate("why ?"), candidate("oh no !", "written", act=3, similarity=0.5, agreement=0.25)]
-    rows = measured(context, acts, every, scored(found.encoder, context, every)[1])
+    rows = judge_inputs(context, acts, every, score_replies(found.encoder, context, every)[1])
     assert rows.shape == (2, judged_width(WIDTH)) == (2, FEATURES + 6 * WIDTH)
     size = 2 + len(ACTS)
     np.testing.assert_allclose(rows[0, :size], [1, -1, *acts])
@@ -237,9 +237,9 @@ def test_prepared_replies_are_ordered_by_the_judge_and_the_generator_fills_up(tu
     (answer,) = found.answer([turns], n_best=3)
     assert [one.origin for one in answer.predictions] == origins
     (context,) = found._emotion_of_last_turn([read_context(found, *turns)])
-    acts = found.read_turn(turns).acts
+    acts = found.read_newest_turn(turns).acts
     prepared = [one for one in answer.predictions if one.origin != "model"]
-    values = found.judge(measured(context, acts, *scored(found.encoder, context, prepared)))
+    values = found.judge(judge_inputs(context, acts, *score_replies(found.encoder, context, prepared)))
     assert (np.diff(values) <= 1e-5).all()
     assert answer.act == ACTS[int(acts.argmax())] == answer.as_dict()["act"]
     assert found.answer([turns])[0].predictions == answer.predictions[:1]
@@ -296,12 +296,12 @@ def test_the_newest_turn_decides_and_a_silent_one_does_not(monkeypatch):
         felt = {3: sad, 1: newest}  # by the number of turns
         monkeypatch.setattr(
             found,
-            "understand",
+            "read",
             lambda contexts, felt=felt: [
                 dataclasses.replace(context, predicted=felt[len(context.turns)]) for context in contexts
             ],
         )
-        (context,) = found._emotion_of_last_turn(found.understand(found.read([["a", "b", "c"]])))
+        (context,) = found._emotion_of_last_turn(found.read(found.encode([["a", "b", "c"]])))
         assert context.predicted is not None and context.predicted.sum() == pytest.approx(1)
         assert EMOTIONS[int(context.predicted.argmax())] == expected
 

@@ -80,7 +80,7 @@ def follow(folder, asked=lambda: False, resume=False, **settings):
     changed.step = lambda batches: (story.append(f"step{len(batches)}"), step(batches))
     changed._seed_dropout = lambda: (seed(), drawn.append(float(paddle.rand([]))))
 
-    changed._report_averages = lambda: story.append(f"report{run.progress.step}")
+    changed._report_progress = lambda: story.append(f"report{run.progress.step}")
     changed._evaluate = lambda: story.append(f"evaluate{run.progress.step}")
     changed._save = lambda name: (story.append(f"save{run.progress.step}"), save(name))
     with pytest.MonkeyPatch.context() as patch:

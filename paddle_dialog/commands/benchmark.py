@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from statistics import median
 from typing import Any
 
-from paddle_dialog.command_line import base_parser, integer_from, load_model
+from paddle_dialog.command_line import base_parser, integer_from, load_named_model
 from paddle_dialog.config.loader import read_config
 from paddle_dialog.config.typed import Problem, at_least, build, setting
 from paddle_dialog.data.files import Record
@@ -58,7 +58,7 @@ def main(arguments: argparse.Namespace) -> int | None:
     """Print the decoding speed, or the budget."""
     if arguments.budget:
         return show_budget(arguments.config or BUDGET, arguments.override)
-    config, model = load_model(arguments)
+    config, model = load_named_model(arguments)
     source = arguments.data or config.data.dev
     if source is None:
         raise UserError("no data: name a file with --data, or set data.dev in the config")

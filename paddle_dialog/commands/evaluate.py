@@ -9,7 +9,7 @@ import argparse
 import json
 from pathlib import Path
 
-from paddle_dialog.command_line import base_parser, load_model, note, notes_on_stderr
+from paddle_dialog.command_line import base_parser, load_named_model, note, notes_on_stderr
 from paddle_dialog.config.loader import flat
 from paddle_dialog.errors import UserError
 from paddle_dialog.figures import FigureFolder
@@ -17,7 +17,7 @@ from paddle_dialog.figures import FigureFolder
 
 def main(arguments: argparse.Namespace) -> None:
     """Print all metrics of the task on one file."""
-    config, model = load_model(arguments)
+    config, model = load_named_model(arguments)
     source = arguments.data or config.data.dev
     if source is None:
         raise UserError("no data: name a file with --data, or set data.dev in the config")

@@ -18,7 +18,7 @@ from paddle_dialog.command_line import (
     base_parser,
     checked_text,
     integer_from,
-    load_model,
+    load_named_model,
     note,
     notes_on_stderr,
     piped_lines,
@@ -29,7 +29,7 @@ from paddle_dialog.errors import UserError
 from paddle_dialog.predictor import GenerationPredictor, Predictor
 from paddle_dialog.processes import can_fork, map_in_order, usable_cores
 
-Records = Callable[[list[str]], Iterable[Record]]
+Predict = Callable[[list[str]], Iterable[Record]]
 Answer = Callable[[list[str]], list[str]]  # from texts to printed records
 STANDARD_INPUT = "standard input"
 Line = tuple[int, str | UserError]  # number from 1, text or why it cannot be read
@@ -39,8 +39,8 @@ def main(arguments: argparse.Namespace) -> None:
     """Answer the texts of the command line, of `--input`, or of a terminal line by line."""
     if arguments.text and arguments.input:
         raise UserError("give texts or --input, not both")
-    predictor = load_model(arguments)[1].predictor
-    answer = partial(answer_texts, predictor, records_of(predictor, arguments), arguments.json)
+    predictor = load_named_model(arguments)[1].predictor
+    answer = partial(answer_texts, predictor, predict_with_options(predictor, arguments), arguments.json)
     with notes_on_stderr():
         if arguments.text:
             show(answer(arguments.text))
@@ -51,7 +51,7 @@ def main(arguments: argparse.Namespace) -> None:
             answer_lines(answer, file, predictor.batch_size, arguments.workers)
 
 
-def records_of(predictor: Predictor, arguments: argparse.Namespace) -> Records:
+def predict_with_options(predictor: Predictor, arguments: argparse.Namespace) -> Predict:
     """Return the function that answers texts by the arguments, the task's own included."""
     options = {
         name: checked_text(value) if isinstance(value, str) else value
@@ -70,12 +70,12 @@ def records_of(predictor: Predictor, arguments: argparse.Namespace) -> Records:
     return partial(predictor.predict_records, **options)
 
 
-def answer_texts(predictor: Predictor, records: Records, as_json: bool, texts: list[str]) -> list[str]:
+def answer_texts(predictor: Predictor, predict: Predict, as_json: bool, texts: list[str]) -> list[str]:
     """Answer each text with a printed record; fail as a whole if one of the texts is faulty.
 
     Notes on records, which JSON has inside, go to stderr.
     """
-    answers = list(records(texts))
+    answers = list(predict(texts))
     if as_json:
         return [json.dumps(record, ensure_ascii=False) for record in answers]
     for remark in filter(None, map(predictor.note_of, answers)):

@@ -16,7 +16,7 @@ def main(arguments: argparse.Namespace) -> None:
     """Print the parameters module by module, and their total; a shared table counts once."""
     from paddle_dialog.config.models import PretrainedConfig
     from paddle_dialog.device import select_device
-    from paddle_dialog.models.families import check_memory
+    from paddle_dialog.processes import check_memory
     from paddle_dialog.recipes import load_config
 
     task, config = load_config(arguments.config, arguments.override)

@@ -10,7 +10,6 @@ from paddle_dialog.config.models import (
     FamilyConfig,
     LanguageModelConfig,
     LstmAttentionConfig,
-    PretrainedConfig,
     TransformerConfig,
 )
 from paddle_dialog.errors import UserError
@@ -23,7 +22,6 @@ from paddle_dialog.models.numpy_layers import NumpyDecoder, NumpyEncoder
 from paddle_dialog.models.numpy_operators import Weights, require_supported
 from paddle_dialog.models.numpy_recurrent import NumpyLstmDecoder, NumpyLstmEncoder, NumpyRecurrentLm
 from paddle_dialog.models.numpy_transformer import NumpyTransformerDecoder, NumpyTransformerEncoder
-from paddle_dialog.processes import total_memory
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -92,30 +90,3 @@ def numpy_lm(config: LanguageModelConfig, vocab_size: int, arrays: Mapping[str, 
     if isinstance(config, CausalLmConfig):
         return NumpyCausalLm(config, vocab_size, arrays)
     return NumpyRecurrentLm(config, vocab_size, arrays)
-
-
-def check_memory(model: Any, tokens: int, copies: int) -> None:
-    """Check that a network's weights fit into this machine's memory, before it is built.
-
-    The matrices of layers and embeddings are counted, 4 bytes a number.
-
-    Args:
-        model: settings of a family; what they do not have is not counted.
-        tokens: of its vocabularies.
-        copies: arrays as large as the weights: 1 to answer; 4 to train, for gradients and moments.
-
-    Raises:
-        UserError: they do not fit.
-    """
-
-    def size(name: str) -> int:
-        return getattr(model, name, 0)
-
-    layers = size("encoder_layers") + size("decoder_layers") or size("num_layers")
-    rows = layers * (4 * size("width") + 2 * size("inner_width")) + tokens
-    needed, memory = 4 * copies * rows * size("width"), total_memory()
-    if memory is not None and needed > memory and not isinstance(model, PretrainedConfig):
-        raise UserError(
-            f"model: its weights would take at least {needed / 2**30:,.0f} GiB of memory, and this machine has "
-            f"{memory / 2**30:,.0f}; take fewer or narrower layers"
-        )

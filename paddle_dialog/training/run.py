@@ -44,10 +44,10 @@ from paddle_dialog.training.distributed import (
 from paddle_dialog.training.optimizer import build_optimizer, clip_gradients
 from paddle_dialog.training.progress import Meter, Progress, Report, Stop, configure_logging, model_card
 from paddle_dialog.training.run_folder import (
+    answers_differ,
     changed_since,
     file_hashes,
     find_start,
-    forms_differ,
     pack_training_state,
     refuse_earlier_run,
     remove_earlier_run,
@@ -62,7 +62,7 @@ logger = logging.getLogger("paddle_dialog")
 
 FIRST_LOSS_SCALE = 2.0**15
 MAX_SKIPPED = 10  # steps in a row whose loss or gradient is not finite, after which the run ends
-FORMS_DIFFER = "the network's answers to dev examples differ from those of its steps in NumPy"
+ANSWERS_DIFFER = "the network's answers to dev examples differ from those of its steps in NumPy"
 SHOWN_EXAMPLES = 4  # of the dev set, decoded at each evaluation
 
 
@@ -115,7 +115,7 @@ class Run:
         self._meter = Meter(task.objective)
         self._gradient_norm = math.nan
         self._report: Report | None = None
-        self._forms_differ: bool | None = None  # unknown before the first best
+        self._answers_differ: bool | None = None  # unknown before the first best
         self._stop_requested: Callable[[], bool] = lambda: False
         self._restart_clock()
         # Here the processes exchange their weights. Last, as a run refused above would keep its lock in this cycle.
@@ -140,7 +140,7 @@ class Run:
         """Make a run at step 0, which has changed nothing in its folder but the log."""
         config = with_hash(config)
         lock = start.open_folder(config)
-        data, network, section = start.begin(task, config)
+        data, network, section = start.prepare(task, config)
         progress = Progress(start=section, files=file_hashes(task, config))
         return cls(task, config, data, network, progress, lock)
 
@@ -167,7 +167,7 @@ class Run:
         for change in changes.values():
             logger.warning("%s", change)
         data = task.prepare_data_like(config, bundle)
-        network = start.build_network(task, config, data)
+        network = start.build_checked_network(task, config, data)
         run = cls(task, config, data, network, progress, lock)
         if run._dev is not None and changes.keys() & {"data.dev", "training.max_dev"}:
             run._measure_best_anew(where.parent / "best")
@@ -249,6 +249,7 @@ class Run:
         if is_main():
             self._report = Report(self.folder / "vdl", self.config, self.task.objective, self.task.unit)
         self._restart_clock()
+        # The model is its own data loader.
         self._fit.fit(self._fit, epochs=self.config.training.epochs - self.progress.epoch, verbose=0)
         if self._report is not None:
             self._report.close()
@@ -281,7 +282,7 @@ class Run:
         self._count_skipped(not finite)
         self.stop = self._completion or (Stop.REQUESTED if stop_requested else None)
         if progress.step % training.log_every == 0 or self.stop:
-            self._report_averages()
+            self._report_progress()
         every = training.eval_every
         due = progress.step % every == 0 if every else progress.batch == 0
         if due or self.stop is Stop.FINISHED:
@@ -309,7 +310,7 @@ class Run:
         low = (paddle.float16, paddle.bfloat16)
         outputs = [output.astype("float32") if output.dtype in low else output for output in outputs]
         loss = run_criterion(self._criterion, outputs, batch)
-        sums = self.task.objective.sums(self._criterion, outputs, batch)
+        sums = self.task.objective.sums(self._criterion, outputs, batch)  # of what it keeps, e.g. `token_nll`
         self._meter.add(loss, sums, units, finite_only=True)
         return loss
 
@@ -339,8 +340,8 @@ class Run:
                 "--resume auto"
             )
 
-    def _report_averages(self) -> None:
-        """Report the averages since the last report."""
+    def _report_progress(self) -> None:
+        """Report what was measured since the last report."""
         progress, task, steps = self.progress, self.task, self.total_steps
         loss, figure = self._meter.read()
         self._meter = Meter(task.objective)
@@ -422,18 +423,18 @@ class Run:
     def _save(self, name: str) -> None:
         """Save the model as `best`, or, with all that a resumed run needs, as `last`.
 
-        With the first best, the two forms in which it can answer are compared.
+        With the first best, the answers through Paddle and in NumPy are compared.
         """
         if not is_main():
             return
         task, config, data, progress = self.task, self.config, self.data, self.progress
-        if name == "best" and self._forms_differ is None:
-            self._forms_differ = forms_differ(task, config, self.network, data)
-            if self._forms_differ:
-                logger.warning("%s, so 'best' answers through Paddle", FORMS_DIFFER)
+        if name == "best" and self._answers_differ is None:
+            self._answers_differ = answers_differ(task, config, self.network, data)
+            if self._answers_differ:
+                logger.warning("%s, so 'best' answers through Paddle", ANSWERS_DIFFER)
         files = task.bundle_files(config, data.vocabularies, data.files) | base_files(config)
-        if self._forms_differ:
-            files[THROUGH_PADDLE] = f"{FORMS_DIFFER}\n".encode()
+        if self._answers_differ:
+            files[THROUGH_PADDLE] = f"{ANSWERS_DIFFER}\n".encode()
         if name == "last":
             progress.scaler = {key: float(value) for key, value in self.scaler.state_dict().items()}
             files |= pack_training_state(progress, self.optimizer, self.network)
@@ -444,7 +445,7 @@ class Run:
 
 
 class _Fit(paddle.Model):
-    """All that knows `paddle.Model.fit`, which iterates over this and calls `train_batch` with what it gives."""
+    """The only part that knows `paddle.Model.fit`, which iterates over this and calls `train_batch` on each item."""
 
     def __init__(self, run: Run) -> None:
         super().__init__(run.network)

@@ -44,7 +44,7 @@ MOMENTS = ("moment1_0", "moment2_0")  # Paddle's names of what Adam keeps of a p
 POWERS = ("beta1_pow_acc_0", "beta2_pow_acc_0")  # and of one number
 TRAINING_ONLY = "training_only.safetensors"
 TRAINING_FILES = (PROGRESS, OPTIMIZER, TRAINING_ONLY)
-COMPARED = 8  # inputs of the dev set, the first ones, that are answered in both forms
+COMPARED = 8  # inputs of the dev set, the first ones, that are answered through Paddle and in NumPy
 TOLERANCE = 0.02  # of their scores and probabilities, whose last digits differ
 CHECKPOINTS = ("last", "last.partial", "last.previous")  # in the order in which they are tried
 
@@ -263,7 +263,7 @@ def write_config(run_folder: Path, text: str) -> None:
         raise UserError(f"{run_folder}/config.yaml: cannot be written ({error.strerror})") from error
 
 
-def forms_differ(task: Task, config: Any, network: nn.Layer, data: TrainingData) -> bool:
+def answers_differ(task: Task, config: Any, network: nn.Layer, data: TrainingData) -> bool:
     """Answer a few dev inputs through Paddle and in NumPy; return whether the answers differ.
 
     They do where an answer of the same text has other scores or probabilities, or where most texts are others; a
@@ -279,7 +279,7 @@ def forms_differ(task: Task, config: Any, network: nn.Layer, data: TrainingData)
     other_texts = answered = 0
     try:
         inputs = task.example_inputs(config, config.data.dev or config.data.train, COMPARED)
-        paddle, arrays = (
+        by_paddle, by_numpy = (
             task.predictor(config, TrainedModel(data.vocabularies, lambda: network, files, form))
             for form in (None, weights)
         )
@@ -287,7 +287,7 @@ def forms_differ(task: Task, config: Any, network: nn.Layer, data: TrainingData)
         return False
     for text in inputs:
         try:
-            one, other = (list(predictor.predict_records([text])) for predictor in (paddle, arrays))
+            one, other = (list(predictor.predict_records([text])) for predictor in (by_paddle, by_numpy))
         except UserError:  # an input that cannot be answered
             continue
         answered += 1

@@ -22,7 +22,7 @@ from paddle_dialog.data.files import read_lines
 from paddle_dialog.errors import UserError
 from paddle_dialog.layers.embeddings import TokenEmbedding
 from paddle_dialog.metrics import has_paddlenlp
-from paddle_dialog.models.families import check_memory
+from paddle_dialog.processes import check_memory
 from paddle_dialog.recipes import find_model
 from paddle_dialog.task import Task
 from paddle_dialog.text.vocabulary import Vocabulary
@@ -63,7 +63,7 @@ def open_folder(config: Any) -> FileLock:
     return lock
 
 
-def begin(task: Task, config: Any) -> tuple[TrainingData, nn.Layer, str]:
+def prepare(task: Task, config: Any) -> tuple[TrainingData, nn.Layer, str]:
     """Prepare the data and the network of a new run.
 
     Returns:
@@ -72,7 +72,7 @@ def begin(task: Task, config: Any) -> tuple[TrainingData, nn.Layer, str]:
     named = config.training.start_from
     start = None if named is None else _named_start(named, task)
     data = task.prepare_data(config, None) if start is None else task.prepare_data_like(config, start)
-    network = build_network(task, config, data)
+    network = build_checked_network(task, config, data)
     fitted = task.fitted_weights(config, data)
     if getattr(config.model, "vectors", None) is not None:
         _set_vectors(config.model.vectors, network, data)
@@ -101,7 +101,7 @@ def _named_start(named: str, task: Task) -> Bundle:
     return start
 
 
-def build_network(task: Task, config: Any, data: TrainingData) -> nn.Layer:
+def build_checked_network(task: Task, config: Any, data: TrainingData) -> nn.Layer:
     """Return the untrained network, unless the machine's memory is too small for it."""
     sizes = {name: len(vocabulary) for name, vocabulary in data.vocabularies.items()}
     check_memory(config.model, sum(sizes.values()), 4)

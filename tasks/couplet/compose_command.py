@@ -8,7 +8,7 @@ from __future__ import annotations
 import argparse
 import json
 
-from paddle_dialog.command_line import base_parser, checked_text, integer_from, load_model
+from paddle_dialog.command_line import base_parser, checked_text, integer_from, load_named_model
 from paddle_dialog.errors import UserError
 
 
@@ -27,7 +27,7 @@ def main(arguments: argparse.Namespace) -> None:
         arguments.count,
         arguments.scroll,
     )
-    predictor = load_model(arguments)[1].predictor
+    predictor = load_named_model(arguments)[1].predictor
     if not isinstance(predictor, ComposingPredictor):
         raise UserError(
             "only a model of couplets writes couplets; name a couplet config, e.g. configs/couplet.yaml"

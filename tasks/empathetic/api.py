@@ -153,7 +153,7 @@ class ReplyEndpoint(Endpoint[ReplyRequest]):
 
     def takes_any_words(self, request: ReplyRequest) -> bool:
         """Return whether the newest turn speaks of danger: nobody who does so is turned away for a word."""
-        return self.predictor.read_turn(request.context).care != "none"
+        return self.predictor.read_newest_turn(request.context).care != "none"
 
     def prepare(self, request: ReplyRequest) -> Job:
         # A turn that speaks of danger is answered however long it is.
@@ -206,7 +206,7 @@ class ReplyEndpoint(Endpoint[ReplyRequest]):
     def _attention(self, turns: list[str], emotion: str | None, tokens: Sequence[str]) -> Record:
         """Return attention [T, S] of a reply's words, the end included, over the context."""
         encoder = self.predictor.encoder
-        (context,) = self.predictor.read([turns], [emotion])
+        (context,) = self.predictor.encode([turns], [emotion])
         source, extended = context.packed
         target = encoder.target(encoder.numbers(tokens), extended)  # [T - 1]
         weights = self.predictor.attention_weights(source, np.append(Vocabulary.bos_id, target))  # [T, S]

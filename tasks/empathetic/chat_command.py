@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from paddle_dialog.command_line import base_parser, load_model, piped_lines, typed_lines
+from paddle_dialog.command_line import base_parser, load_named_model, piped_lines, typed_lines
 from paddle_dialog.errors import UserError
 from paddle_dialog.tasks.empathetic.data.dialogue import clean_turn, in_words
 from paddle_dialog.tasks.empathetic.data.emotions import NO_CLEAR_EMOTION, emotion_id
@@ -141,7 +141,7 @@ def format_answer(answer: Answer, is_set: bool = False) -> str:
 
 def main(arguments: argparse.Namespace) -> None:
     """Answer turn by turn until `/quit` or the end of input."""
-    predictor = load_model(arguments)[1].predictor
+    predictor = load_named_model(arguments)[1].predictor
     if not isinstance(predictor, EmpatheticPredictor):
         raise UserError(
             "a chat needs a model of dialogues; name an empathetic config, e.g. configs/empathetic.yaml"

@@ -36,15 +36,15 @@ from paddle_dialog.tasks.empathetic.network.numpy_emo_prepend import numpy_emo_p
 from paddle_dialog.tasks.empathetic.replies import (
     MIN_SIMILARITY,
     Answer,
-    ReadContext,
+    Context,
     Reflector,
     ReplyPrediction,
     WrittenReplies,
-    first_new,
     mirrors,
-    ordered,
+    order_by_judge,
     origin_note,
     repeats,
+    repetitions_last,
 )
 from paddle_dialog.tasks.empathetic.turns import STATEMENT, Act, CareResponder, TurnReading, read_turn
 from paddle_dialog.text.characters import LanguageName, language_of
@@ -100,7 +100,7 @@ class EmpatheticPredictor(GenerationPredictor):
         """What mirrors the speaker."""
         return Reflector(self.language.name, self.emotions)
 
-    def read_turn(self, turns: Sequence[str]) -> TurnReading:
+    def read_newest_turn(self, turns: Sequence[str]) -> TurnReading:
         """Return what the newest turn of a conversation means."""
         return read_turn(turns[-1], turns[-2] if len(turns) > 1 else "", self.language.name)
 
@@ -152,13 +152,13 @@ class EmpatheticPredictor(GenerationPredictor):
         count = settings.n_best if n_best is None else n_best
         options = self.search_options(settings, count, seed)
 
-        def answered(batch: list[ReadContext]) -> Iterator[Answer]:
+        def answered(batch: list[Context]) -> Iterator[Answer]:
             name = self.language.name
             understood = batch if self.judge is None else self._emotion_of_last_turn(batch)
-            each = [(context, self.read_turn(context.turns)) for context in understood]
+            each = [(context, self.read_newest_turn(context.turns)) for context in understood]
             cared = [self.care.answer(context.turns, reading, name) for context, reading in each]
             asked = [pair for pair, sentence in zip(each, cared, strict=True) if sentence is None]
-            ranked = iter(self.ranked(asked, options) if asked else [])
+            ranked = iter(self.rank(asked, options) if asked else [])
             for (context, reading), sentence in zip(each, cared, strict=True):
                 if sentence is not None:
                     assert context.predicted is not None
@@ -188,7 +188,7 @@ class EmpatheticPredictor(GenerationPredictor):
         settings = self.config.decoding if decoding is None else decoding
         options = self.search_options(settings, 1)
 
-        def answered(batch: list[ReadContext]) -> Iterator[Answer]:
+        def answered(batch: list[Context]) -> Iterator[Answer]:
             for context, replies in zip(batch, write_replies(self.encoder, batch, options), strict=True):
                 yield self._answer(context, None, replies, 0.0)
 
@@ -203,21 +203,21 @@ class EmpatheticPredictor(GenerationPredictor):
         self,
         contexts: Sequence[Sequence[str]],
         size: int,
-        answer: Callable[[list[ReadContext]], Iterable[T]],
+        answer_batch: Callable[[list[Context]], Iterable[T]],
         emotions: Sequence[str | None] | None = None,
     ) -> list[T]:
-        """Let the model read contexts, `size` of like length at a time; return what `answer` makes of each."""
-        read = self.read(contexts, emotions)
-        order = sorted(range(len(read)), key=lambda row: len(read[row].packed[0].words))
+        """Let the model read contexts, `size` of like length at a time; return what `answer_batch` makes of each."""
+        encoded = self.encode(contexts, emotions)
+        order = sorted(range(len(encoded)), key=lambda row: len(encoded[row].packed[0].words))
         found: dict[int, T] = {}
         for start in range(0, len(order), size):
             rows = order[start : start + size]
-            found.update(zip(rows, answer(self.understand([read[row] for row in rows])), strict=True))
-        return [found[row] for row in range(len(read))]
+            found.update(zip(rows, answer_batch(self.read([encoded[row] for row in rows])), strict=True))
+        return [found[row] for row in range(len(encoded))]
 
-    def read(
+    def encode(
         self, contexts: Sequence[Sequence[str]], emotions: Sequence[str | None] | None = None
-    ) -> list[ReadContext]:
+    ) -> list[Context]:
         """Encode contexts for the model.
 
         Args:
@@ -230,10 +230,10 @@ class EmpatheticPredictor(GenerationPredictor):
         for own, emotion in zip(original, given, strict=True):
             turns = [in_words(turn, self.language.name) for turn in own]
             packed = self.encoder.pack(self.encoder.context(turns), emotion)
-            found.append(ReadContext(own, turns, packed, self.language, emotion))
+            found.append(Context(own, turns, packed, self.language, emotion))
         return found
 
-    def understand(self, contexts: Sequence[ReadContext]) -> list[ReadContext]:
+    def read(self, contexts: Sequence[Context]) -> list[Context]:
         """Let the model read the contexts of one batch; add predicted emotions and states."""
         state, emotions = self.model.read_contexts(*pad_sources([context.packed[0] for context in contexts]))
         return [
@@ -246,7 +246,7 @@ class EmpatheticPredictor(GenerationPredictor):
         weights: np.ndarray = self.model.attention_weights(*pad_sources([source]), target[None])[0]
         return weights
 
-    def _emotion_of_last_turn(self, contexts: Sequence[ReadContext]) -> list[ReadContext]:
+    def _emotion_of_last_turn(self, contexts: Sequence[Context]) -> list[Context]:
         """Mix the emotion of each conversation with that of its newest turn.
 
         The probabilities are those of the conversation to the power 1 - c times those of the newest turn alone to the
@@ -254,7 +254,7 @@ class EmpatheticPredictor(GenerationPredictor):
         """
         found = list(contexts)
         rows = [row for row, one in enumerate(contexts) if one.given is None and len(one.turns) > 1]
-        alone = self.understand(self.read([[contexts[row].turns[-1]] for row in rows])) if rows else []
+        alone = self.read(self.encode([[contexts[row].turns[-1]] for row in rows])) if rows else []
         for row, newest in zip(rows, alone, strict=True):
             logs = np.log(np.maximum(newest.emotions, TINY))  # [C]
             clarity = 1 + float(newest.emotions @ logs) / math.log(len(logs))
@@ -263,7 +263,7 @@ class EmpatheticPredictor(GenerationPredictor):
         return found
 
     def _answer(
-        self, context: ReadContext, act: Act | None, replies: Sequence[ReplyPrediction], least: float
+        self, context: Context, act: Act | None, replies: Sequence[ReplyPrediction], least: float
     ) -> Answer:
         assert context.predicted is not None
         named = None
@@ -320,8 +320,8 @@ class EmpatheticPredictor(GenerationPredictor):
             f"speaker's words; the best by the judge; where none fits, {search}"
         )
 
-    def ranked(
-        self, contexts: Sequence[tuple[ReadContext, TurnReading]], options: SearchOptions
+    def rank(
+        self, contexts: Sequence[tuple[Context, TurnReading]], options: SearchOptions
     ) -> list[list[ReplyPrediction]]:
         """Return the candidates, best first, for the contexts of one batch and what their newest turns mean.
 
@@ -330,24 +330,24 @@ class EmpatheticPredictor(GenerationPredictor):
         if self.judge is None:
             return write_replies(self.encoder, [context for context, _ in contexts], options)
         found = [
-            ordered(self.judge, self.encoder, context, reading.acts, self.prepared(context, reading))
+            order_by_judge(self.judge, self.encoder, context, reading.acts, self.prepared(context, reading))
             for context, reading in contexts
         ]
         short = []
         for row, (context, _) in enumerate(contexts):
             to_emoji = reply_to_emoji(context.original[-1], self.language.name)
             if to_emoji is not None and len(context.turns) > 1:
-                found[row] = first_new([self._fixed(to_emoji, "written"), *found[row]], context)
+                found[row] = repetitions_last([self._fixed(to_emoji, "written"), *found[row]], context)
             new = [one for one in found[row] if not repeats(one.text, context.turns, self.language.name)]
             if len(new) < options.n_best:
                 short.append(row)
         if short:
             generated = write_replies(self.encoder, [contexts[row][0] for row in short], options)
             for row, replies in zip(short, generated, strict=True):
-                found[row] = first_new([*found[row], *replies], contexts[row][0])
+                found[row] = repetitions_last([*found[row], *replies], contexts[row][0])
         return found
 
-    def prepared(self, context: ReadContext, reading: TurnReading) -> list[ReplyPrediction]:
+    def prepared(self, context: Context, reading: TurnReading) -> list[ReplyPrediction]:
         """Return the written replies and the reflections that fit a context, each text once, not scored.
 
         A statement is mirrored at most every other time; in between general replies answer it.
@@ -383,7 +383,7 @@ def _through_paddle(network: nn.Layer) -> Any:
 
 
 def write_replies(
-    encoder: DialogueEncoder, contexts: Sequence[ReadContext], options: SearchOptions
+    encoder: DialogueEncoder, contexts: Sequence[Context], options: SearchOptions
 ) -> list[list[ReplyPrediction]]:
     """Write replies to each context, in the order of the search."""
     model, rows = contexts[0].model, np.array([context.row for context in contexts])

@@ -100,7 +100,7 @@ def origin_note(record: Mapping[str, Any]) -> str:
 
 
 @dataclass(frozen=True)
-class ReadContext:
+class Context:
     """A context as a model reads it."""
 
     original: Sequence[str]  # turns of the conversation, the speaker's first and last
@@ -369,8 +369,8 @@ def read_frames(language: str) -> dict[tuple[Kind, str], list[str]]:
     return frames
 
 
-def scored(
-    encoder: DialogueEncoder, context: ReadContext, candidates: Sequence[ReplyPrediction]
+def score_replies(
+    encoder: DialogueEncoder, context: Context, candidates: Sequence[ReplyPrediction]
 ) -> tuple[list[ReplyPrediction], np.ndarray]:
     """Let the model read replies to a context, one or more.
 
@@ -388,33 +388,33 @@ def scored(
     return found, states
 
 
-def ordered(
+def order_by_judge(
     judge: Judge,
     encoder: DialogueEncoder,
-    context: ReadContext,
+    context: Context,
     acts: np.ndarray,
     candidates: Sequence[ReplyPrediction],
 ) -> list[ReplyPrediction]:
     """Return candidates with their scores, best first; what repeats an earlier reply comes last.
 
     Args:
-        judge: of the numbers that `measured` returns.
+        judge: of the numbers that `judge_inputs` returns.
         acts: probabilities of the acts of the newest turn [A].
     """
     if not candidates:
         return []
-    found, states = scored(encoder, context, candidates)
-    values = judge(measured(context, acts, found, states))  # [N]
-    return first_new([found[place] for place in np.argsort(-values, kind="stable")], context)
+    found, states = score_replies(encoder, context, candidates)
+    values = judge(judge_inputs(context, acts, found, states))  # [N]
+    return repetitions_last([found[place] for place in np.argsort(-values, kind="stable")], context)
 
 
-def first_new(replies: Sequence[ReplyPrediction], context: ReadContext) -> list[ReplyPrediction]:
+def repetitions_last(replies: Sequence[ReplyPrediction], context: Context) -> list[ReplyPrediction]:
     """Move what the listener has said before to the end; otherwise the order stays."""
     return sorted(replies, key=lambda one: repeats(one.text, context.turns, context.language.name))
 
 
-def measured(
-    context: ReadContext, acts: np.ndarray, candidates: Sequence[ReplyPrediction], states: np.ndarray
+def judge_inputs(
+    context: Context, acts: np.ndarray, candidates: Sequence[ReplyPrediction], states: np.ndarray
 ) -> np.ndarray:
     """Return the judge's inputs for candidates: features, the network's states, and those again by origin.
 
@@ -422,7 +422,7 @@ def measured(
 
     Args:
         acts: probabilities of the acts of the newest turn [A].
-        candidates: and their states [N, 2 D], from `scored`.
+        candidates: and their states [N, 2 D], from `score_replies`.
 
     Returns:
         float64 [N, FEATURES + 6 D], D the model's width.

@@ -290,7 +290,7 @@ BAD = {
     ),
     "no GPU": (
         ["--device", "gpu"],
-        "--device is 'gpu', but the installed paddlepaddle (the CPU build) sees 0 GPUs",
+        "--device: is 'gpu', but the installed paddlepaddle (the CPU build) sees 0 GPUs",
     ),
     "bfloat16 of all": (["-o", "model.dtype=bfloat16"], "bfloat16 is of frozen weights"),
     "reference": (["-o", "decoding.engine=reference"], "reference runs the families of this project"),

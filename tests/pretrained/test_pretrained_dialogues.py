@@ -94,7 +94,7 @@ def test_a_labels_probability_is_that_of_its_tokens(tuned):
     network, encoder = predictor.network, predictor.encoder
     tokenizer, column = network._tokenizer, network.columns.tolist()
     contexts = [one["context"] for one in examples[:3]]
-    read = predictor.understand(predictor.read(contexts, [None, predictor.emotions[1], None]))
+    read = predictor.read(predictor.encode(contexts, [None, predictor.emotions[1], None]))
     labels = [tokenizer.encode(e, add_special_tokens=False) + network._before_end for e in predictor.emotions]
     end = column[network.vocabulary.bos_id]
     for context in read:

@@ -70,7 +70,7 @@ class _Read(NamedTuple):
     final: Any  # what else the encoder returned
     emotion: Tensor  # embedding of the emotion [B, E], which takes the place of the begin token's
     logits: Tensor  # of the emotions, by the encoder alone [B, C]
-    answer: Tensor  # logits of the emotions, with those of the n-grams [B, C]
+    combined: Tensor  # logits of the emotions, with those of the n-grams [B, C]
 
 
 class EmoPrepend(PointerSeq2Seq):
@@ -131,7 +131,7 @@ class EmoPrepend(PointerSeq2Seq):
 
     def emotion_probabilities(self, source: Source, source_lengths: Tensor) -> Tensor:
         """Return probabilities [B, C] of the emotions, which do not depend on the condition."""
-        return F.softmax(self._read(source, source_lengths).answer, axis=-1)
+        return F.softmax(self._read(source, source_lengths).combined, axis=-1)
 
     def copy_ids(self, source: Source) -> Tensor:
         """Return the extended ids [B, S] that can be copied from a context."""
@@ -155,8 +155,8 @@ class EmoPrepend(PointerSeq2Seq):
         real = length_mask(lengths, source.words.shape[1])  # [B, S]
         outputs, final = self.encoder(self.embed_source(source), lengths, real)  # [B, S, H]
         logits = self.emotion_head(outputs, real)  # [B, C]
-        answer = self.emotion_head.answer(logits, source.ngrams)  # [B, C]
-        return _Read(outputs, real, final, self._prepended(answer, source.condition), logits, answer)
+        combined = self.emotion_head.combine(logits, source.ngrams)  # [B, C]
+        return _Read(outputs, real, final, self._prepended(combined, source.condition), logits, combined)
 
     def _score_context(self, outputs: Tensor, following: Tensor) -> tuple[Tensor, Tensor]:
         """Return logits [K, V] and ids [K] of the K words to learn, given outputs [B, S, H] and ids [B, S]."""
@@ -206,7 +206,7 @@ class EmotionHead(nn.Layer):
     """A bias-free linear map of the pooled encoder outputs, and a linear classifier of n-grams.
 
     The map is trained; the classifier (`data.examples.fit_emotions`) is fitted to the training
-    texts before and stays fixed. `answer` combines the two.
+    texts before and stays fixed. `combine` joins the two.
 
     Args:
         config: of the network; with `small_talk` the n-grams also recognise contexts without emotion.
@@ -240,7 +240,7 @@ class EmotionHead(nn.Layer):
         pooled = outputs[:, 0] if self.query is None else self._pool(outputs, real)  # [B, H]
         return self.output(self.dropout(pooled))
 
-    def answer(self, logits: Tensor, ngrams: Tensor | None) -> Tensor:
+    def combine(self, logits: Tensor, ngrams: Tensor | None) -> Tensor:
         """Combine the logits [B, C] of both classifiers, without a gradient.
 
         Args:

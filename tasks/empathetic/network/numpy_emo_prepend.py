@@ -167,7 +167,7 @@ def attention_pool(values: np.ndarray, query: np.ndarray, lengths: np.ndarray) -
 
 
 class NumpyEmotionHead:
-    """The logits of `EmotionHead.answer`.
+    """The logits of `EmotionHead.combine`.
 
     Args:
         config: of the network.

@@ -14,7 +14,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from paddle_dialog.command_line import load_model, run_tool
+from paddle_dialog.command_line import load_named_model, run_tool
 from paddle_dialog.decoding.interface import TextReader
 from paddle_dialog.decoding.search import text_log_probs
 from paddle_dialog.errors import UserError
@@ -55,7 +55,7 @@ def composed(path: str) -> Iterator[list[RatedAnswer]]:
 
 def main(arguments: argparse.Namespace) -> None:
     """Fit the judge and write the bundle."""
-    predictor = load_model(arguments)[1].predictor
+    predictor = load_named_model(arguments)[1].predictor
     if not isinstance(predictor, ComposingPredictor) or not predictor.composes:
         raise UserError(f"{arguments.weights}: these weights compose nothing; take pretrained/couplet")
     if not isinstance(predictor.step_model, TextReader):

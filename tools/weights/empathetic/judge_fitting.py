@@ -17,13 +17,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from paddle_dialog.command_line import load_model, run_tool
+from paddle_dialog.command_line import load_named_model, run_tool
 from paddle_dialog.config.models import CausalTransformerConfig
 from paddle_dialog.data.files import Record, read_records
 from paddle_dialog.errors import UserError
 from paddle_dialog.judge import JUDGE, Judge
 from paddle_dialog.tasks.empathetic.prediction import EmpatheticPredictor
-from paddle_dialog.tasks.empathetic.replies import FEATURES, ReplyPrediction, measured, scored
+from paddle_dialog.tasks.empathetic.replies import FEATURES, ReplyPrediction, judge_inputs, score_replies
 from tools.weights.judges import fit_order, judge_parser, save_with
 
 FOLDS = 5
@@ -82,7 +82,7 @@ def fitted_judge(rows: Sequence[np.ndarray], rated: Sequence[Rated]) -> Judge:
 
 def main(arguments: argparse.Namespace) -> None:
     """Fit the judge, print its figures on conversations held out, and write the bundle."""
-    predictor = load_model(arguments)[1].predictor
+    predictor = load_named_model(arguments)[1].predictor
     if not isinstance(predictor, EmpatheticPredictor):
         raise UserError(f"{arguments.config}: is of another task; name an empathetic config")
     if not isinstance(predictor.config.model, CausalTransformerConfig):
@@ -92,17 +92,17 @@ def main(arguments: argparse.Namespace) -> None:
     rated = [one for one in read_ratings(arguments.ratings) if one.replies]
     rows = []
     for number, one in enumerate(rated, start=1):
-        rows.append(_measured(predictor, one))
+        rows.append(_inputs_of(predictor, one))
         if number % 100 == 0:
             print(f"{number:,} of {len(rated):,} turns read", file=sys.stderr)
     _report(rows, rated, np.array([zlib.crc32(one.talk.encode()) % FOLDS for one in rated]))
     save_with(arguments, {JUDGE: fitted_judge(rows, rated).to_bytes()})
 
 
-def _measured(predictor: EmpatheticPredictor, rated: Rated) -> np.ndarray:
+def _inputs_of(predictor: EmpatheticPredictor, rated: Rated) -> np.ndarray:
     """Return the judge's inputs for the rated replies to a turn [N, FEATURES + 6 D]."""
-    (context,) = predictor.understand(predictor.read([rated.context]))
-    reading, turn, felt = predictor.read_turn(rated.context), context.turns[-1], context.emotions
+    (context,) = predictor.read(predictor.encode([rated.context]))
+    reading, turn, felt = predictor.read_newest_turn(rated.context), context.turns[-1], context.emotions
     prepared = [
         *predictor.written.matches(turn, reading.acts, felt, None, reading.tone),
         *predictor.reflector.replies(turn, felt, reading.tone, MAX_REFLECTIONS),
@@ -112,7 +112,7 @@ def _measured(predictor: EmpatheticPredictor, rated: Rated) -> np.ndarray:
         known.get(text, ReplyPrediction(text, 0.0, (), origin))
         for text, origin in zip(rated.replies, rated.origins, strict=True)
     ]
-    return measured(context, reading.acts, *scored(predictor.encoder, context, candidates))
+    return judge_inputs(context, reading.acts, *score_replies(predictor.encoder, context, candidates))
 
 
 def _report(rows: Sequence[np.ndarray], rated: Sequence[Rated], folds: np.ndarray) -> None:
