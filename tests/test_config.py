@@ -164,6 +164,9 @@ class Whole:
 def test_a_problem_may_be_of_a_deeper_key_or_of_all():
     with pytest.raises(UserError, match=r"2 problems:\npart\.width: is odd\nthe top level: is no good$"):
         build(Whole, {}, "x.yaml")
+    part = {"width": 7, "heads": 2}  # a problem of a section hides none of the whole
+    with pytest.raises(UserError, match="3 problems"):
+        build(Whole, {"part": part}, "x.yaml")
 
 
 def test_a_dump_is_whole_and_in_field_order():

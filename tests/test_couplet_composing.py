@@ -325,6 +325,8 @@ def test_the_choice_by_hand():
     again = proposal("春水六朝金粉梦", "明花三月柳烟城", -3, [0])
     assert choose([named, again], 2) == [named, again]
     assert choose([again], 1, before=[named]) == [again]
+    short = proposal("春风，吹雨", "秋月，照人", -1)  # without four characters in a row
+    assert choose([short], 4) == [short]
 
 
 def test_the_command_prints_couplets():

@@ -282,6 +282,8 @@ def test_texts_of_several_inputs_score_as_each_does_alone(pairs):
     )
     expected = [model.text_log_prob(int(sources[row, 0]), tuple(text)) for row, text in pairs]
     np.testing.assert_allclose(found, expected, atol=1e-9)
+    model.logits[..., 4] = -np.inf
+    assert text_log_probs(model, sources, np.ones(3, np.int64), [[0, 4]], [1]) == [-np.inf]
 
 
 @pytest.mark.parametrize(
