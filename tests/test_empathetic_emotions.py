@@ -41,14 +41,11 @@ from paddle_dialog.tasks.empathetic.network.emo_prepend import EmoPrepend, Empat
 from paddle_dialog.text.vocabulary import SPECIAL_TOKENS, Vocabulary
 
 
-def test_ids_follow_the_order_that_trained_weights_rely_on():
+def test_ids_follow_the_order_that_weights_rely_on_and_an_unknown_label_names_the_nearest():
     assert len(EMOTIONS) == len(set(EMOTIONS)) == 32
     assert [emotion_id(label) for label in EMOTIONS] == list(range(32))
     pinned = {"afraid": 0, "caring": 7, "excited": 14, "joyful": 22, " Proud ": 26, "trusting": 31}
     assert {label: emotion_id(label) for label in pinned} == pinned
-
-
-def test_an_unknown_label_names_the_nearest():
     for wrong, meant in {"prowd": "proud", "gratefull": "grateful", "": "", "😀": ""}.items():
         with pytest.raises(UserError, match=f"unknown emotion '{wrong}'.*'{meant}"):
             emotion_id(wrong)
@@ -78,7 +75,7 @@ def save(folder, **files):
     return folder
 
 
-def test_marks_by_hand():
+def test_marks_by_hand_and_only_words_of_the_vocabulary_are_hints():
     marks = EmotionLexicon(["Happy", "grief"]).to_marks(SIX)
     assert marks == b"0\n0\n0\n0\n1\n0\n"
     read = EmotionLexicon.from_marks(marks, SIX, HINTS)
@@ -86,10 +83,7 @@ def test_marks_by_hand():
     for wrong in (b"", b"0\n0\n0\n0\n1\n", b"0\n0\n0\n0\n1\n0", b"0\n0\n0\n0\n1\nx\n", b"\xff"):
         with pytest.raises(UserError, match=r"hints.txt: must hold 6 lines of 0 or 1"):
             EmotionLexicon.from_marks(wrong, SIX, HINTS)
-
-
-def test_only_words_of_the_vocabulary_are_hints():
-    """The marks know no others, and a model must read alike with them and with the lexicon."""
+    # They know no words but the vocabulary's, and a model must read alike with them and with the lexicon.
     config = make_config(emotion={"hints": True})
     lexicon = EmotionLexicon.load("nrc")
     assert "happy" in lexicon and "grief" in lexicon
@@ -251,9 +245,8 @@ def test_the_network_answers_as_the_machine_does_and_other_emotions_are_unlikely
 
 def test_of_one_emotion_nothing_is_learned():
     config = make_config(emotion={"ngram_buckets": 50})
-    weights = fit_emotions(
-        DialogueEncoder(make_vocabulary(), config), DIALOGUES[:2], config.emotion, [["hi"]]
-    )
+    encoder = DialogueEncoder(make_vocabulary(), config)
+    weights = fit_emotions(encoder, DIALOGUES[:2], config.emotion, [["hi"]])
     assert not weights["idf"].any() and not weights["table"].any() and not weights["plainness"][1:].any()
 
 
@@ -280,8 +273,7 @@ def test_the_emotion_is_that_of_the_ngrams_with_a_share_of_the_encoders_and_the_
     chosen = -paddle.log(F.softmax(outputs[-1])).numpy()[np.arange(3), emotion.numpy()]  # [B]
     criterion = EmpatheticLoss()
     loss = criterion(*outputs, emotion=emotion, label=label, mask=mask)
-    assert float(loss) == pytest.approx(
-        float(criterion.token_nll.sum() / mask.sum()) + chosen.mean(), rel=1e-4
-    )
+    reply = float(criterion.token_nll.sum() / mask.sum())
+    assert float(loss) == pytest.approx(reply + chosen.mean(), rel=1e-4)
     loss.backward()
     assert all(buffer.stop_gradient for buffer in network.emotion_head.buffers())
