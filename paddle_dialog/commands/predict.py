@@ -47,7 +47,7 @@ def main(arguments: argparse.Namespace) -> None:
         elif arguments.input is None and sys.stdin.isatty():
             converse(answer)
         else:
-            file = None if arguments.input == "-" else arguments.input
+            file = None if arguments.input in ("", "-") else arguments.input
             answer_lines(answer, file, predictor.batch_size, arguments.workers)
 
 

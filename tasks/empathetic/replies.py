@@ -451,13 +451,17 @@ def judge_of_bundle(config: EmpatheticConfig, files: Mapping[str, bytes]) -> Jud
     wanted = config.replies.judge
     if wanted is False:
         return None
-    if JUDGE in files and isinstance(config.model, CausalTransformerConfig):
+    missing, advice = (
+        f"these weights have no judge of replies ({JUDGE})",
+        "fit one (tools/weights/empathetic)",
+    )
+    if not isinstance(config.model, CausalTransformerConfig):
+        missing, advice = f"{config.model.name} replies have no judge", "take model.name: causal_transformer"
+    elif JUDGE in files:
         return Judge.from_bytes(files[JUDGE], judged_width(config.model.width))
-    missing = f"these weights have no judge of replies ({JUDGE})"
     if wanted:
         raise UserError(
-            f"replies.judge: {missing}; fit one (tools/weights/empathetic), or set -o replies.judge=false to let the "
-            "generator answer alone"
+            f"replies.judge: {missing}; {advice}, or set -o replies.judge=false to let the generator answer alone"
         )
     logger.info("%s; the generator answers alone", missing)
     return None
