@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from sklearn.feature_extraction.text import TfidfVectorizer
 
 from paddle_dialog.bundle.folder import load_bundle, save_bundle
+from paddle_dialog.config.models import CausalTransformerConfig, TransformerConfig
 from paddle_dialog.errors import UserError
 from paddle_dialog.judge import JUDGE, Judge
 from paddle_dialog.tasks.empathetic.clauses import chinese_clauses, clauses_of, english_clauses, option_of
@@ -311,11 +312,15 @@ def test_the_newest_turn_decides_and_a_silent_one_does_not(monkeypatch):
 
 def test_without_a_judge_the_generator_answers_alone(caplog):
     caplog.set_level("INFO", "paddle_dialog")
-    config = EmpatheticConfig("empathetic")
+    config = EmpatheticConfig("empathetic", model=CausalTransformerConfig())
     assert judge_of_bundle(config, {}) is None and "the generator answers alone" in caplog.messages[0]
     wanted = dataclasses.replace(config, replies=dataclasses.replace(config.replies, judge=True))
-    with pytest.raises(UserError, match=r"replies\.judge: these weights have no judge of replies"):
-        judge_of_bundle(wanted, {})
+    for model, message in (
+        (config.model, "these weights have no judge"),
+        (TransformerConfig(), "transformer replies"),
+    ):
+        with pytest.raises(UserError, match=rf"replies\.judge: {message}"):
+            judge_of_bundle(dataclasses.replace(wanted, model=model), {})
 
 
 @pytest.fixture(scope="module")
