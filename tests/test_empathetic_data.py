@@ -70,7 +70,7 @@ def test_csv_may_have_a_byte_order_mark_windows_line_ends_and_blank_lines(tmp_pa
     assert read_dialogues(str(path)) == read_dialogues(_write(tmp_path / "a.csv", _csv(ROWS))) == EXAMPLES
 
 
-def test_archive_splits(tmp_path):
+def test_archive_splits_and_damaged_and_missing_archives(tmp_path):
     path = _archive(tmp_path / "ed.tar.gz", {"train.csv": _csv(ROWS), "valid.csv": _csv(ROWS[4:])})
     assert read_dialogues(path) == read_dialogues(f"{path}:train") == EXAMPLES
     assert read_dialogues(f"{path}:valid") == EXAMPLES[2:]
@@ -81,10 +81,6 @@ def test_archive_splits(tmp_path):
     path = _archive(tmp_path / "ed.tar.gz", {"train.csv": _csv([*ROWS[:2], "x,y"])})
     with pytest.raises(UserError, match=r"ed\.tar\.gz:train\.csv:4: 2 fields found, 8 expected"):
         read_dialogues(path)
-
-
-def test_damaged_and_missing_archives(tmp_path):
-    whole = _archive(tmp_path / "ed.tar.gz", {"train.csv": _csv(ROWS)})
     cut = tmp_path / "cut.tar.gz"
     cut.write_bytes((tmp_path / "ed.tar.gz").read_bytes()[:150])
     (tmp_path / "text.tar.gz").write_text("not an archive")
@@ -92,7 +88,7 @@ def test_damaged_and_missing_archives(tmp_path):
         with pytest.raises(UserError, match=f"{name}: not a sound"):
             read_dialogues(str(tmp_path / name))
     with pytest.raises(UserError, match="no such file"):
-        read_dialogues(whole.replace("ed.tar.gz", "no.tar.gz"))
+        read_dialogues(path.replace("ed.tar.gz", "no.tar.gz"))
 
 
 def test_stray_quotes_do_not_join_lines(tmp_path):
@@ -108,14 +104,8 @@ def test_stray_quotes_do_not_join_lines(tmp_path):
 
 
 def test_jsonl_with_and_without_optional_keys(tmp_path):
-    whole = {
-        "context": [" a ", "b\n c", "d"],
-        "target": "e",
-        "emotion": "Sad",
-        "situation": " ",
-        "conv_id": 7,
-    }
-    lines = [json.dumps(whole), "", '{"context": ["Hi"], "target": "Hello"}']
+    whole = {"context": [" a ", "b\n c", "d"], "target": "e", "emotion": "Sad", "situation": " "}
+    lines = [json.dumps({**whole, "conv_id": 7}), "", '{"context": ["Hi"], "target": "Hello"}']
     path = _write(tmp_path / "dialogues.jsonl", "\n".join(lines))
     assert read_dialogues(path) == [Dialogue(["a", "b c", "d"], "e", "sad", None), Dialogue(["Hi"], "Hello")]
     packed = tmp_path / "d.jsonl.gz"
@@ -160,14 +150,9 @@ def test_the_table_of_published_rules_and_back():
         assert found == expected
     assert tokenise("") == tokenise(" \t ") == [] and detokenise([]) == ""
     assert tokenise("I’m sure that’s “it”…") == tokenise("I'm sure that's \"it\"...")
-
-
-def test_every_contraction_is_written_out():
     for short, long in CONTRACTIONS.items():
         assert " ".join(tokenise(short)) == long.replace("cannot", "can not")
-
-
-def test_emoji_are_words_of_their_own():
+    # Emoji are words of their own.
     assert tokenise("great😀day 👍🏽!") == ["great", "😀", "day", "👍🏽", "!"]
     assert tokenise("❤️") == ["❤️"]
 
@@ -218,6 +203,4 @@ _TOKENS += [":", ")", "(", ".", ",", "...", "``", "''"]
 @given(st.lists(st.sampled_from(_TOKENS), max_size=15))
 def test_detokenised_text_has_no_stray_blanks(tokens):
     text = detokenise(tokens)
-    assert text == text.strip()
-    assert "  " not in text
-    assert " ," not in text
+    assert text == text.strip() and "  " not in text and " ," not in text

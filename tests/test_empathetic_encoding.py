@@ -47,17 +47,14 @@ def test_of_a_long_context_the_end_is_read_and_roles_alternate_from_the_speaker(
     assert len({SPEAKER, LISTENER, NO_ROLE}) == 3
 
 
-def test_reserved_entries_follow_the_special_tokens():
+def test_reserved_entries_precede_words_of_which_a_turn_that_examples_repeat_counts_once():
+    dialogues = [Dialogue(["a"], "b"), Dialogue(["a", "b", "c"], "d"), Dialogue(["a"], "e")]
+    assert count_words(dialogues) == Counter(a=2, b=1, c=1, d=1, e=1)
     counts = Counter({"dog": 2, "cat": 1})
     vocabulary = chosen_vocabulary(EmpatheticDataConfig(min_count=1), counts, ENGLISH, None)
     assert vocabulary.id("<cls>") == CLS_ID == 4
     assert [vocabulary.id(f"<{emotion}>") - FIRST_EMOTION_ID for emotion in EMOTIONS] == list(range(32))
     assert vocabulary.decode([40, 41]) == ["dog", "cat"]
-
-
-def test_a_turn_that_examples_repeat_counts_once():
-    dialogues = [Dialogue(["a"], "b"), Dialogue(["a", "b", "c"], "d"), Dialogue(["a"], "e")]
-    assert count_words(dialogues) == Counter(a=2, b=1, c=1, d=1, e=1)
 
 
 def test_a_context_is_packed_with_roles_hints_and_extended_ids():

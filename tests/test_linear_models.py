@@ -56,9 +56,8 @@ def test_the_scale_makes_held_out_texts_likeliest():
     assert SETTINGS.scales[0] < scale < SETTINGS.scales[1] and abs(scale - 1) > 0.1
     assert nll(scale) < min(nll(0.95 * scale), nll(1.05 * scale))
     table = fit_classifier(features, labels, held_out, 32, SETTINGS)
-    np.testing.assert_allclose(
-        table[:, :3], scale * fit_margins(features, labels, 32, SETTINGS)[:, :3], rtol=1e-5
-    )
+    expected = scale * fit_margins(features, labels, 32, SETTINGS)
+    np.testing.assert_allclose(table[:, :3], expected[:, :3], rtol=1e-5)
     assert (table[:, 3:] == table[:, :3].min()).all()  # labels without a text are less likely than any other
 
 

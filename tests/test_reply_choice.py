@@ -82,9 +82,8 @@ def test_every_frame_has_its_place_and_every_emotion_a_frame(language):
     frames = read_frames(language)
     emotions = {*EMOTIONS_OF[language], ANY}
     assert {emotion for _, emotion in frames} <= emotions
-    assert all(
-        frame.count("{}") == 1 and frame.strip() == frame for some in frames.values() for frame in some
-    )
+    every = [frame for some in frames.values() for frame in some]
+    assert all(frame.count("{}") == 1 and frame.strip() == frame for frame in every)
     assert all(len(some) == len(set(some)) for some in frames.values())
     if language == "en":
         assert {emotion for _, emotion in frames} == emotions
@@ -118,19 +117,14 @@ def test_frames_are_those_of_the_likeliest_emotions_of_the_tone():
         ("en", "They found my lost dog and he is fine!", "glad", "sorry|hard|struggle"),
         ("zh", "我的家里没有任何温暖，妈妈也不会做饭。他对我很好。", "sorry", "棒|恭喜|开心"),
         ("zh", "手术很成功，肿瘤都切干净了！", "glad", "不好受|滋味|心疼|不容易"),
+        # Of good and bad news the other clause is left.
+        ("en", "My dog died this morning. I passed my driving test!", "glad", "^(?!.*driving test)"),
     ],
 )
 def test_joy_never_gets_sorrow_and_grief_never_joy(language, turn, tone, never):
     felt = np.full(len(EMOTIONS_OF[language]), 1 / len(EMOTIONS_OF[language]))
     found = reflector(language).replies(turn, felt, tone, 12)
     assert found and not [reply.text for reply in found if re.search(never, reply.text)]
-
-
-def test_of_a_turn_with_good_and_bad_news_the_other_clause_is_left():
-    felt = np.full(32, 1 / 32)
-    turn = "My dog died this morning. I passed my driving test!"
-    found = reflector("en").replies(turn, felt, "glad", 12)
-    assert found and all("driving test" in reply.text for reply in found)
 
 
 WIDTH = 8  # of the toys' models
@@ -206,9 +200,8 @@ def test_what_the_judge_reads_by_hand():
     np.testing.assert_allclose(rows[0, :size], [1, -1, *acts])
     np.testing.assert_allclose(rows[1, size : 2 * size], [1, -1, *acts])
     assert not rows[0, size : FEATURES - SHARED].any() and not rows[1, :size].any()
-    np.testing.assert_allclose(
-        rows[:, FEATURES - SHARED : FEATURES], [[0, 0, 0, 1, 1], [0.03, 0.5, 0.25, 0, 0]]
-    )
+    shared = rows[:, FEATURES - SHARED : FEATURES]
+    np.testing.assert_allclose(shared, [[0, 0, 0, 1, 1], [0.03, 0.5, 0.25, 0, 0]])
     states = np.split(rows[:, FEATURES:], 3, axis=1)  # of all, of written replies, of reflections
     assert not states[1][0].any() and not states[2].any()
     np.testing.assert_array_equal(states[1][1], states[0][1])
@@ -248,11 +241,8 @@ def test_prepared_replies_are_ordered_by_the_judge_and_the_generator_fills_up(tu
 
 def test_the_same_answers_alone_and_in_a_batch():
     found = judged_predictor()
-    contexts = [
-        ["my dog died ."],
-        ["i won a prize"],
-        ["someone stole my bike", "that is awful .", "my bike !"],
-    ]
+    three = ["someone stole my bike", "that is awful .", "my bike !"]
+    contexts = [["my dog died ."], ["i won a prize"], three]
     together = [[one.text for one in answer.predictions] for answer in found.answer(contexts, 5)]
     assert together == [[one.text for one in found.answer([one], 5)[0].predictions] for one in contexts]
 
@@ -295,13 +285,11 @@ def test_the_newest_turn_decides_and_a_silent_one_does_not(monkeypatch):
     silent = np.full(32, 1 / 32)
     for newest, expected in ((proud, "proud"), (silent, "sad")):
         felt = {3: sad, 1: newest}  # by the number of turns
-        monkeypatch.setattr(
-            found,
-            "read",
-            lambda contexts, felt=felt: [
-                dataclasses.replace(context, predicted=felt[len(context.turns)]) for context in contexts
-            ],
-        )
+
+        def read(contexts, felt=felt):
+            return [dataclasses.replace(one, predicted=felt[len(one.turns)]) for one in contexts]
+
+        monkeypatch.setattr(found, "read", read)
         (context,) = found._emotion_of_last_turn(found.read(found.encode([["a", "b", "c"]])))
         assert context.predicted is not None and context.predicted.sum() == pytest.approx(1)
         assert EMOTIONS[int(context.predicted.argmax())] == expected
@@ -341,24 +329,22 @@ def test_a_fitted_judge_answers_as_the_raters_liked(recipe, tmp_path, liked):
     lines = []
     for number, turn in enumerate(STATEMENTS * 4):
         tone = read_turn(turn, "", "en").tone
-        mirrored = Reflector("en", EMOTIONS).replies(turn, felt, tone, 4)
-        reflected = [one.text for one in mirrored]
+        reflected = [one.text for one in reflector("en").replies(turn, felt, tone, 4)]
         rated = [
             {"text": text, "sensible": is_liked, "specific": is_liked, "empathy": 1 + 4 * is_liked}
             for texts, is_liked in ((reflected, liked == "reflected"), (written, liked == "written"))
             for text in texts
         ]
-        line = {"id": f"{number}-1", "context": [turn], "candidates": rated}
-        lines.append(json.dumps(line) + "\n")
+        lines.append(json.dumps({"id": f"{number}-1", "context": [turn], "candidates": rated}) + "\n")
     (tmp_path / "rated.jsonl").write_text("".join(lines), encoding="utf-8")
-    files = ("--ratings", tmp_path / "rated.jsonl", "--output", tmp_path / "judged")
+    made = tmp_path / "judged"
+    files = ("--ratings", tmp_path / "rated.jsonl", "--output", made)
     outcome = run_here("weights/empathetic/judge_fitting", "-c", recipe, "--weights", weights, *files)
     assert outcome.status == 0 and "turn 1: " in outcome.stdout, outcome.stderr
-    assert JUDGE in load_bundle(tmp_path / "judged").extra
+    assert JUDGE in load_bundle(made).extra
     context = json.dumps({"context": [STATEMENTS[0], "Your dog died last night!", STATEMENTS[1]]})
     asked = STATEMENTS[0] if liked == "reflected" else context
     predict = ("predict", "-c", recipe, "--json", "--n-best", 5, asked)
-    made = tmp_path / "judged"
     judged, off, plain = (
         records(run_here(*predict, "--weights", folder, "-o", f"replies.judge={judge}"))[0]
         for folder, judge in ((made, "true"), (made, "false"), (weights, "null"))
