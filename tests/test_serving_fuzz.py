@@ -142,7 +142,7 @@ def in_order(path, body):
         return {**body, "first": "春雨", "second": "秋风"}
     if path == "/v1/couplet":
         return {**body, "first": "春雨", "second": None, "lock": None}
-    return {**body, "context": ["i won a prize"], "emotion": None}
+    return {**body, "context": ["i won a prize"], "emotion": None, "language": None}
 
 
 @pytest.mark.parametrize("mode", schemathesis.GenerationMode)
