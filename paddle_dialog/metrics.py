@@ -136,8 +136,9 @@ def token_losses(
     """Compute the loss of every target token, batched by length.
 
     Args:
-        criterion: its loss; keeps `token_nll` [B, T].
-        lengths: their sort keys [N] or [N, 2].
+        network: scores the batches that `collate` makes of examples.
+        criterion: the network's loss, which keeps `token_nll` [B, T].
+        lengths: sort keys of the dataset's examples [N] or [N, 2].
     """
     from paddle_dialog.data.batching import as_tensors, run_criterion, run_network  # imports Paddle
     from paddle_dialog.decoding.paddle_steps import evaluation_mode
@@ -210,7 +211,13 @@ class Objective(ABC):
 
     @abstractmethod
     def sums(self, criterion: Any, outputs: Sequence[Tensor], batch: Any) -> Sequence[Tensor]:
-        """Return what one batch adds, as scalars that stay on the device."""
+        """Return what one batch adds, as scalars that stay on the device.
+
+        Args:
+            criterion: the loss, just called on this batch.
+            outputs: of the network.
+            batch: its tensors.
+        """
 
     @abstractmethod
     def figure(self, sums: Sequence[float]) -> float:

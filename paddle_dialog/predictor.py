@@ -86,7 +86,7 @@ class Predictor(ABC):
         return None
 
     def decoding_summary(self) -> str:
-        """Describe the search in a few words; empty where there is none."""
+        """Describe in a few words how answers are found, for reports; empty where nothing is searched."""
         return ""
 
 
@@ -114,7 +114,7 @@ class GenerationPredictor(Predictor):
         """Answer texts with `n_best` candidates each, by default `decoding.n_best`."""
 
     def search_summary(self) -> str:
-        """Describe the strategy of the section `decoding` and its settings in a few words."""
+        """Describe the section `decoding` in a few words, the part of `decoding_summary` that all tasks share."""
         settings = self.config.decoding
         if settings.strategy == "beam":
             alpha = "" if settings.length_penalty == "none" else f" {settings.alpha:g}"

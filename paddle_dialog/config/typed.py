@@ -101,10 +101,12 @@ class _Builder:
         self._missing = 0  # values that could not be converted
 
     def report(self, key: str, problem: str) -> None:
+        """Keep a problem; building goes on."""
         name = key if key.isprintable() else shown(key)
         self.problems.append(f"{name or 'the top level'}: {problem}")
 
     def fail(self, key: str, problem: str) -> None:
+        """Keep a problem that leaves no value, so that the section around it is not made."""
         self._missing += 1
         self.report(key, problem)
 
@@ -196,6 +198,7 @@ class _Builder:
                 number = math.inf
             if not math.isfinite(number):
                 return self.wrong(hint, value, key, metadata)
+        # The message states the bounds, so those of all numbers join only where they are broken.
         if number > MAX_NUMBER:
             metadata = {"max": MAX_NUMBER, **metadata}
         if metadata.get("above") == 0 and 0 < number < MIN_POSITIVE:

@@ -69,7 +69,7 @@ def read_lines(path: str | Path) -> Iterator[tuple[int, str]]:
 
 
 def share_of_lines(path: str | Path, other: str | Path) -> float:
-    """Return the share of a file's lines, empty ones aside, that another file has too."""
+    """Return the share of a file's distinct lines, empty ones aside, that another file has too."""
     wanted = {line for _, raw in _raw_lines(Path(path)) if (line := raw.strip())}
     found = {line for _, raw in _raw_lines(Path(other)) if (line := raw.strip()) in wanted}
     return len(found) / max(len(wanted), 1)
@@ -179,7 +179,7 @@ def parse_json(text: str) -> Any:
 
 
 def check_writable(path: Path) -> None:
-    """Open a file without changing what it holds, to fail before the work and not after it."""
+    """Fail before the work and not after it if a file cannot be written; one that is missing is created empty."""
     write_records(path, (), "a")
 
 

@@ -41,7 +41,7 @@ class Weights:
     def take_table(self, name: str, size: int, width: int, scale: bool) -> np.ndarray:
         """Return a table of embeddings [V, E], multiplied by sqrt(E) if `scale`, in which padding has zeros.
 
-        One that is also the weight of an output layer may have other numbers there.
+        A table that an output layer shares has trained numbers there; this copy is cleared, the shared weight is not.
         """
         table = self.take(name, size, width) * np.float32(width**0.5 if scale else 1.0)
         table[Vocabulary.pad_id] = 0

@@ -146,6 +146,7 @@ class NumpyLstmDecoder(NumpyDecoder):
     def __init__(self, config: LstmAttentionConfig, weights: Weights, encoder: NumpyLstmEncoder) -> None:
         size, hidden, name = config.embedding_size, config.hidden_size, "decoder.cell"
         memory_size = config.encoder_size
+        # As in `StateBridge`, states of equal width are handed over.
         count = config.num_layers * config.state_parts if memory_size != hidden else 0
         self._bridge = [
             NumpyLinear.named(weights, f"decoder.bridge.projections.{number}", memory_size, hidden)
@@ -232,7 +233,9 @@ class NumpyRecurrentLm:
             NumpyCell(config.cell, weights, "rnn", f"_l{layer}", width, width)
             for layer in range(config.num_layers)
         ]
-        self._output = NumpyLinear(weights.take(*table).T, weights.take("output.bias", vocab_size))
+        self._output = NumpyLinear(
+            weights.take(*table).T, weights.take("output.bias", vocab_size)
+        )  # tied to the table
         weights.check_all_taken()
 
     def encode(self, source: np.ndarray, lengths: np.ndarray) -> np.ndarray:

@@ -98,7 +98,7 @@ class PretrainedLM(nn.Layer):
         self._tokenizer = load_tokenizer(folder)
         end = self._tokenizer.eos_token_id
         self._start = [index for index in self._tokenizer("").input_ids if index != end]  # of every prompt
-        # A tuple, because the layers belong to the network.
+        # In a tuple, so that Paddle does not register the layers twice: they are those of `model`.
         self._lora = () if config.lora is None else (add_lora(self.model, config.lora),)
         self.weights_elsewhere = frozenset(
             name
@@ -201,10 +201,12 @@ class PretrainedSeq2Seq(PretrainedLM):
     ) -> None:
         folder = base_folder(config)
         known, tokenizer = characters(folder), load_tokenizer(folder)
+        # The last token of `BEGIN` begins the target; the prompt ends with those before it.
         *self._end, begin = tokenizer.encode(BEGIN, add_special_tokens=False)
         end = tokenizer.eos_token_id
         special = {Vocabulary.bos_id: begin, Vocabulary.unk_id: tokenizer.unk_token_id}
         columns = [known.get(token, special.get(index)) for index, token in enumerate(vocabulary)]
+        # A character without a token takes any column: `written` rules it out.
         columns = [end if column is None else column for column in columns]
         written = np.array([token in known for token in vocabulary])
         super().__init__(config, vocab_size, vocabulary, np.array(columns), written)

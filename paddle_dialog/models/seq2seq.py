@@ -136,7 +136,8 @@ class PointerSeq2Seq(nn.Layer):
             label: extended ids [B, T], end token last, which training with sampled words needs.
 
         Returns:
-            Logits [B, T, V], gate logits [B, T], attention [B, T, S] and the source's ids [B, S].
+            Logits [B, T, V], in training with sampled words `sampled_logits` of the labels; gate logits [B, T], None
+            without a pointer; attention [B, T, S]; and the source's ids [B, S].
         """
         hidden, attention = self.decode(source, source_lengths, target)
         logits, gate = self.generator(self.dropout(hidden), label)

@@ -72,7 +72,7 @@ PER_ORIGIN = 2 + len(ACTS)  # features of each origin: 1, log-probability, acts
 SHARED = 5  # features whatever the origin
 FEATURES = len(ORIGINS) * PER_ORIGIN + SHARED
 
-_UNIT = re.compile(r"[a-z]+(?:'[a-z]+)?|\d+|[\u3400-\u9fff]")
+_WORD = re.compile(r"[a-z]+(?:'[a-z]+)?|\d+|[\u3400-\u9fff]")
 
 
 @dataclass(frozen=True)
@@ -166,7 +166,7 @@ def units(text: str) -> list[str]:
 
 
 def _words(text: str) -> list[str]:
-    return _UNIT.findall(text.lower().replace("’", "'"))
+    return _WORD.findall(text.lower().replace("’", "'"))
 
 
 def repeats(reply: str, turns: Sequence[str], language: str) -> bool:
@@ -204,7 +204,7 @@ class WrittenReply:
 
     @property
     def tone(self) -> Tone:
-        """What the reply says by its tone, that of its emotions."""
+        """The tone that suits its emotions; plain where it is meant for any."""
         return tone_of_emotions(self.emotions)
 
 
@@ -219,14 +219,14 @@ class WrittenReplies:
         # Of each n-gram the replies whose turn has it, with its weight.
         self._rows: defaultdict[str, list[tuple[int, float]]] = defaultdict(list)
         for row, bag in enumerate(bags):
-            for gram, weight in self._unit(bag).items():
+            for gram, weight in self._unit_vector(bag).items():
                 self._rows[gram].append((row, weight))
         self._acts = np.array([reply.act for reply in self.replies])  # [N]
         self._meant = np.array([[e in reply.emotions for e in emotions] for reply in self.replies])  # [N, C]
         self._for_any = ~self._meant.any(axis=1)  # [N]
         self._general = np.array([reply.general for reply in self.replies])  # [N]
         self._tones = np.array([reply.tone for reply in self.replies])  # [N]
-        self._choose = np.array([SLOT in reply.text for reply in self.replies])  # [N]
+        self._has_slot = np.array([SLOT in reply.text for reply in self.replies])  # [N]
         self._language = language
 
     def matches(
@@ -243,7 +243,7 @@ class WrittenReplies:
             tone: that suits the turn; replies of another one do not fit.
         """
         similarities = np.zeros(len(self.replies))  # [N], cosines of TF-IDF
-        for gram, weight in self._unit(_bag(turn)).items():
+        for gram, weight in self._unit_vector(_bag(turn)).items():
             for row, other in self._rows.get(gram, ()):
                 similarities[row] += weight * other
         agreements = np.where(self._for_any, ANY_AGREEMENT, self._meant @ felt)  # [N]
@@ -254,8 +254,9 @@ class WrittenReplies:
             is_felt = self._for_any | (agreements >= MIN_AGREEMENT)
             suits = (self._tones == "plain") | (self._tones == tone)
             fits = is_like & is_felt & suits & (acts[self._acts] >= min(MIN_ACT, acts.max()))
+            # A reply with a slot needs an option of the turn; where there is one, it alone answers an either-or question.
             option = None if tone == "sorry" else option_of(turn, self._language)
-            fits &= ~self._choose if option is None else self._choose | (self._acts != EITHER_OR)
+            fits &= ~self._has_slot if option is None else self._has_slot | (self._acts != EITHER_OR)
             values[~fits] = -np.inf
             count = min(count, int(fits.sum()))
         best = np.argsort(-values, kind="stable")[:count]
@@ -270,7 +271,7 @@ class WrittenReplies:
             for text, each in zip(texts, figures, strict=True)
         ]
 
-    def _unit(self, bag: set[str]) -> dict[str, float]:
+    def _unit_vector(self, bag: set[str]) -> dict[str, float]:
         """Return the IDF of each known n-gram, scaled to unit length."""
         weights = {gram: self._idf[gram] for gram in bag if gram in self._idf}
         norm = math.sqrt(sum(weight**2 for weight in weights.values())) or 1.0
@@ -324,6 +325,7 @@ class Reflector:
         for number, clause, emotion in product(rounds, found, (*likely, ANY)):
             frames = self._frames.get((self._kind(clause, emotion, tone), emotion), [])
             if number < len(frames):
+                # A clause always begins with the same frame, others with others.
                 frame = frames[(zlib.crc32(clause.text.encode()) + number) % len(frames)]
                 text = framed(frame, clause.text)
                 agreement = ANY_AGREEMENT if emotion == ANY else float(felt[self._emotions.index(emotion)])

@@ -76,7 +76,7 @@ class EncodedPair(NamedTuple):
 
 
 def split(text: str, unit: Unit) -> Tokens:
-    """Split a text into tokens, without blanks and invisible characters."""
+    """Split a text, as simplified, into characters without blanks and invisible ones, or into words at blanks."""
     text = read_as_simplified(text)
     return normalise_line(text) if unit == "characters" else text.split()
 

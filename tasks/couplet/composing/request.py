@@ -1,4 +1,4 @@
-"""What a whole couplet is asked to be, checked."""
+"""The request for whole couplets, and its checks; the usual patterns and themes."""
 
 from __future__ import annotations
 
@@ -19,8 +19,9 @@ MAX_NAME = 8  # characters: four couplets
 MAX_SCROLL = 8
 MAX_COUPLETS = 20
 _CLAUSE = r"\s*(0?\s*[2-9]|1\s*[01])\s*"
+# For JSON schemas: as users may write it, such as 4 ＋ 7.
 PATTERN = rf"^{_CLAUSE}([+＋]{_CLAUSE})*$"
-_PATTERN = re.compile(r"[0-9]{1,2}(\+[0-9]{1,2})*")
+_PLAIN_PATTERN = re.compile(r"[0-9]{1,2}(\+[0-9]{1,2})*")  # without blanks
 _BETWEEN_THEMES = re.compile(r"[\s,，、;；/+＋]+")
 
 
@@ -84,7 +85,7 @@ def read_request(
     count: int = 5,
     scroll: str | None = None,
 ) -> Request:
-    """Check a request, whose parts are the arguments of `ComposingPredictor.compose`."""
+    """Check a request; the arguments are those of `ComposingPredictor.compose`."""
     themes, patterns, written = read_themes(theme), wanted_patterns(length, pattern), simplified_line(name)
     fitting = {p: n for p, n in patterns.items() if 1 <= place <= p.length}
     longest, shape = max(p.length for p in patterns), next(iter(patterns))
@@ -149,7 +150,7 @@ def wanted_patterns(length: int | None, pattern: str | None) -> dict[Pattern, in
             raise UserError(said)
         return found
     written = "".join(pattern.replace("＋", "+").split())
-    if not _PATTERN.fullmatch(written):
+    if not _PLAIN_PATTERN.fullmatch(written):
         raise UserError(f"pattern '{pattern[:40]}' is none; write the clauses' characters, e.g. 4+7 or 5+5+7")
     chosen = Pattern(tuple(map(int, written.split("+"))))
     size = chosen.length
