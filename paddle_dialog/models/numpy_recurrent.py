@@ -233,9 +233,8 @@ class NumpyRecurrentLm:
             NumpyCell(config.cell, weights, "rnn", f"_l{layer}", width, width)
             for layer in range(config.num_layers)
         ]
-        self._output = NumpyLinear(
-            weights.take(*table).T, weights.take("output.bias", vocab_size)
-        )  # tied to the table
+        # The output layer is the table again.
+        self._output = NumpyLinear(weights.take(*table).T, weights.take("output.bias", vocab_size))
         weights.check_all_taken()
 
     def encode(self, source: np.ndarray, lengths: np.ndarray) -> np.ndarray:

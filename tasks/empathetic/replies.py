@@ -254,7 +254,7 @@ class WrittenReplies:
             is_felt = self._for_any | (agreements >= MIN_AGREEMENT)
             suits = (self._tones == "plain") | (self._tones == tone)
             fits = is_like & is_felt & suits & (acts[self._acts] >= min(MIN_ACT, acts.max()))
-            # A reply with a slot needs an option of the turn; where there is one, it alone answers an either-or question.
+            # A slot needs an option of the turn; where there is one, only such replies answer an either-or question.
             option = None if tone == "sorry" else option_of(turn, self._language)
             fits &= ~self._has_slot if option is None else self._has_slot | (self._acts != EITHER_OR)
             values[~fits] = -np.inf
